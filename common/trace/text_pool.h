@@ -6,13 +6,14 @@
 //   trace::TextPool pool;
 //   trace::TextId id = pool.add("aten::mul");   // the same id for the same text
 //   assert(pool[id] == "aten::mul" && pool[0].empty());
+//
+// Views stay valid as long as the pool lives, also when it grows or is moved. It cannot be copied.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <string>
+#include <memory>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace trace {
@@ -22,6 +23,9 @@ using TextId = std::uint32_t;  // 0 is the empty text
 class TextPool {
  public:
   TextPool();
+  TextPool(TextPool&&) = default;
+  TextPool& operator=(TextPool&&) = default;
+
   TextId add(std::string_view text);
   [[nodiscard]] std::string_view operator[](TextId id) const { return views_[id]; }
   [[nodiscard]] std::size_t size() const { return views_.size(); }
@@ -29,9 +33,19 @@ class TextPool {
   [[nodiscard]] TextId find(std::string_view text) const;
 
  private:
-  std::deque<std::string> owned_;  // a deque never moves its elements: the views stay valid
+  struct Slot {
+    std::uint32_t hash = 0;
+    TextId id = 0;  // 0 marks a free slot: the empty text is never looked up here
+  };
+  [[nodiscard]] std::size_t slot_of(std::string_view text, std::uint32_t hash) const;
+  [[nodiscard]] std::string_view stored(std::string_view text);
+  void grow();
+
+  std::vector<std::unique_ptr<char[]>> blocks_;  // never moved or resized: views point into them
+  std::size_t block_left_ = 0;
+  char* block_next_ = nullptr;
   std::vector<std::string_view> views_;
-  std::unordered_map<std::string_view, TextId> ids_;
+  std::vector<Slot> slots_;  // open addressing; the size is a power of two
 };
 
 }  // namespace trace
