@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One function per command: it declares the command's options and what to do when it is asked for.
+// The work itself is in common/.
+//
+//   std::function<int()> command;
+//   add_table(app, command);
+//   app.parse(argc, argv);
+//   return command();  // an exit code
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+namespace CLI {
+class App;
+}
+
+enum ExitCode {
+  kDone = 0,
+  kFailed = 1,      // a difference, a failed check, output that could not be written
+  kBadUsage = 2,    // an option or a value that does not exist
+  kNotRead = 3,     // not one whole event could be read
+  kReadInPart = 4,  // a damaged file: what could be saved was printed
+};
+
+void add_table(CLI::App& app, std::function<int()>& command);
+
+// Writes all of `text` to standard output. False if that failed, after a sentence on standard
+// error; silently where the reader of a pipe has seen enough and left.
+[[nodiscard]] bool print(std::string_view text);

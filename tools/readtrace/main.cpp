@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// readtrace COMMAND TRACE [options]: what a trace of PyTorch's profiler says, as text. TRACE is a
+// Kineto/Chrome trace, plain or gzip; - is standard input.
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <iostream>
+#include <string_view>
+
+#include "commands.h"
+#include "trace/key_averages.h"
+#include "trace/printable.h"
+#include "trace/reader.h"
+
+bool print(std::string_view text) {
+  errno = 0;
+  const bool is_written =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (!is_written && errno != EPIPE)
+    std::cerr << "readtrace: the output could not be written: " << std::strerror(errno) << '\n';
+  return is_written;
+}
+
+namespace {
+
+int complain(std::string_view sentence, ExitCode code) {
+  std::cerr << "readtrace: " << sentence << '\n';
+  return code;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Reads a trace of PyTorch's profiler (Kineto/Chrome JSON, plain or gzip).",
+               "readtrace");
+  app.set_version_flag("--version", "readtrace " READTRACE_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 done; 1 a difference, or output that could not be written; 2 bad usage;\n"
+      "3 not one whole event could be read; 4 read in part, what was saved is printed.");
+  std::function<int()> command;
+  add_table(app, command);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help and --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return complain(trace::printable(error.what()) + "; see readtrace --help", kBadUsage);
+  }
+  return command();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // `readtrace ... | head` ends like any other failed write, not by a signal.
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return run(argc, argv);
+  } catch (const trace::TableError& error) {
+    return complain(error.what(), kBadUsage);
+  } catch (const trace::ReadError& error) {
+    return complain(error.what(), kNotRead);
+  } catch (const std::bad_alloc&) {
+    return complain("not enough memory for this trace", kFailed);
+  } catch (const std::exception& error) {
+    return complain(error.what(), kFailed);
+  }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// readtrace table TRACE: the table that torch.profiler prints for the recording.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "commands.h"
+#include "trace/key_averages.h"
+#include "trace/printable.h"
+#include "trace/reader.h"
+
+namespace {
+
+struct Options {
+  std::string path;
+  bool group_by_input_shape = false;
+  std::string name_width = "55";
+  std::string shapes_width = "80";
+  std::string header;
+  trace::TableOptions table;
+};
+
+std::optional<int> width(const std::string& text) {
+  if (text == "none") return std::nullopt;
+  return std::stoi(text);
+}
+
+int run(Options& options) {
+  options.table.max_name_column_width = width(options.name_width);
+  options.table.max_shapes_column_width = width(options.shapes_width);
+  trace::check(options.table);
+
+  const trace::Trace trace = trace::read(options.path);
+  for (const std::string& warning : trace.report.warnings)
+    std::cerr << "readtrace: " << warning << '\n';
+  const std::string text =
+      trace::key_averages(trace, {.group_by_input_shape = options.group_by_input_shape})
+          .table(options.table);
+  if (text.empty())
+    std::cerr << "readtrace: no table: " << trace::printable(options.path)
+              << " holds no ops, calls or kernels\n";
+  if (!print(text)) return kFailed;
+  return trace.report.complete() ? kDone : kReadInPart;
+}
+
+}  // namespace
+
+void add_table(CLI::App& app, std::function<int()>& command) {
+  // Shared with the callback below, which outlives this function.
+  const auto options = std::make_shared<Options>();
+  CLI::App* table = app.add_subcommand(
+      "table",
+      "Print the table of torch.profiler 2.11: key_averages().table(), byte for byte.\n"
+      "Control characters in names come out as \\xNN.");
+  const CLI::Validator is_width = CLI::Range(0, 1'000'000) | CLI::IsMember({"none"});
+  table->add_option("TRACE", options->path, "trace file, plain or gzip; - is standard input")
+      ->required();
+  table->add_option("--sort-by", options->table.sort_by,
+                    "attribute, largest first, e.g. cuda_time_total, self_cpu_time_total, count; "
+                    "without it rows come in order of first appearance");
+  table->add_option("--row-limit", options->table.row_limit, "rows to print, -1 for all")
+      ->capture_default_str();
+  table->add_flag("--group-by-input-shape", options->group_by_input_shape,
+                  "one row per name and input shapes");
+  table->add_option("--max-name-column-width", options->name_width, "characters, or none")
+      ->check(is_width)
+      ->capture_default_str();
+  table->add_option("--max-shapes-column-width", options->shapes_width, "characters, or none")
+      ->check(is_width)
+      ->capture_default_str();
+  table->add_flag("--top-level-events-only", options->table.top_level_events_only,
+                  "only rows whose first call has no op around it");
+  table->add_option("--time-unit", options->table.time_unit, "one unit for all times")
+      ->check(CLI::IsMember({"s", "ms", "us"}));
+  CLI::Option* header = table->add_option("--header", options->header, "a line above the table");
+  table->callback([options, header, &command] {
+    if (header->count() > 0) options->table.header = options->header;
+    command = [options] { return run(*options); };
+  });
+}
