@@ -69,8 +69,8 @@ struct Event {
 };
 static_assert(sizeof(Event) <= 48);
 
-// A row of the timeline: a CPU thread or a GPU stream. Ids are opaque text, since files hold numbers,
-// negative numbers and words.
+// A row of the timeline: a CPU thread or a GPU stream. Ids are opaque text, since files hold
+// numbers, negative numbers and words.
 struct Thread {
   TextId pid = 0;
   TextId tid = 0;
@@ -78,9 +78,10 @@ struct Thread {
 
 // What an op was called with, as the JSON text that stands in the file (empty where it does not).
 struct Arguments {
-  TextId input_dims = 0;       // `Input Dims`, e.g. "[[8, 16, 1024, 64], [], []]"
-  TextId input_types = 0;      // `Input type`, e.g. "[\"c10::BFloat16\", \"Scalar\"]"
-  TextId concrete_inputs = 0;  // `Concrete Inputs`; kept for aten::conv2d alone, whose FLOPs need it
+  TextId input_dims = 0;   // `Input Dims`, e.g. "[[8, 16, 1024, 64], [], []]"
+  TextId input_types = 0;  // `Input type`, e.g. "[\"c10::BFloat16\", \"Scalar\"]"
+  // `Concrete Inputs`; kept for aten::conv2d alone, whose FLOPs need it
+  TextId concrete_inputs = 0;
 };
 
 // How a GPU operation was launched. Fields that the file does not give are 0, occupancy is -1.
@@ -102,7 +103,7 @@ struct MemoryRecord {
   std::int64_t total_allocated = -1;  // after this record; -1 where the file does not say
   std::int64_t total_reserved = -1;
   std::uint32_t thread = 0;
-  std::int16_t device_type = 0;   // c10::DeviceType: 0 CPU, 1 CUDA, 6 HIP, 12 XPU, 20 PrivateUse1
+  std::int16_t device_type = 0;  // c10::DeviceType: 0 CPU, 1 CUDA, 6 HIP, 12 XPU, 20 PrivateUse1
   std::int16_t device_index = -1;
   bool out_of_memory = false;
 };
@@ -122,8 +123,8 @@ struct DeviceProperties {
   std::int64_t shared_memory_per_multiprocessor = 0;
 };
 
-// A scalar at the top level of the file, or in its `metadata` object: `with_flops`, `trace_id`, what
-// addMetadataJson wrote. `json` is the value's text as it stands (strings with their quotes).
+// A scalar at the top level of the file, or in its `metadata` object: `with_flops`, `trace_id`,
+// what addMetadataJson wrote. `json` is the value's text as it stands (strings with their quotes).
 struct Metadata {
   std::string key;
   std::string json;
@@ -131,10 +132,10 @@ struct Metadata {
 
 // What reading cost: a file that was damaged is read as far as it goes, and this says how far.
 struct ReadReport {
-  std::int64_t bytes = 0;           // of (decompressed) text
-  std::int64_t repaired = 0;        // events that a strict parser refuses and that were mended
-  std::int64_t dropped = 0;         // events that could not be mended
-  bool truncated = false;           // the file ends before its event list does
+  std::int64_t bytes = 0;             // of (decompressed) text
+  std::int64_t repaired = 0;          // events that a strict parser refuses and that were mended
+  std::int64_t dropped = 0;           // events that could not be mended
+  bool truncated = false;             // the file ends before its event list does
   std::vector<std::string> warnings;  // one sentence each, safe to print on a terminal
 
   [[nodiscard]] bool complete() const { return !truncated && dropped == 0; }
@@ -149,8 +150,9 @@ struct Trace {
   std::vector<DeviceProperties> devices;
   std::vector<Metadata> metadata;
   TextPool texts;
-  std::int64_t base_ns = 0;   // baseTimeNanoseconds, 0 where there is none
-  std::int64_t start_ns = 0;  // start of the recording: of the `Trace` span, else of the first event
+  std::int64_t base_ns = 0;  // baseTimeNanoseconds, 0 where there is none
+  std::int64_t start_ns =
+      0;  // start of the recording: of the `Trace` span, else of the first event
   ReadReport report;
 
   [[nodiscard]] std::string_view text(TextId id) const { return texts[id]; }
@@ -160,7 +162,8 @@ struct Trace {
 
   // JSON text of a top-level or metadata value, "" where the file has no such key.
   [[nodiscard]] std::string_view metadata_value(std::string_view key) const;
-  // True where the value stands as a number other than 0 or as true: `profile_memory`, `with_flops`.
+  // True where the value stands as a number other than 0 or as true: `profile_memory`,
+  // `with_flops`.
   [[nodiscard]] bool flag(std::string_view key) const;
 };
 
