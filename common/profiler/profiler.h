@@ -39,16 +39,16 @@ class Profiler;
 
 struct ProfilerOptions {
   // Without a schedule everything is recorded, and there are no ProfilerStep#N marks.
-  std::optional<Schedule> schedule;
+  std::optional<Schedule> schedule{};
   // Empty = CPU, and CUDA where LibTorch can use a GPU. Activity::cuda by name is an error without.
-  std::set<Activity> activities;
+  std::set<Activity> activities{};
   bool record_shapes = false;   // `Input Dims` of every op; costs CPU time and holds on to tensors
   bool profile_memory = false;  // [memory] records: allocations and frees
   bool with_flops = false;      // turns record_shapes on: FLOPs are computed from the shapes
   // Called at the end of each cycle; Profiler::trace() then is that cycle's.
-  std::function<void(Profiler&)> on_trace_ready;
+  std::function<void(Profiler&)> on_trace_ready{};
   // Goes into the head of each trace file: text or a whole number under a name of your own.
-  std::map<std::string, std::variant<std::string, std::int64_t>> metadata;
+  std::map<std::string, std::variant<std::string, std::int64_t>> metadata{};
 };
 
 class Profiler {

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chapter/inputs.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorIndexing.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace chapter {
+namespace {
+
+// Largest relative error that rounding alone explains: the scores, the probabilities and the output
+// are each rounded to the dtype once or twice.
+double bound_for(c10::ScalarType dtype) {
+  switch (dtype) {
+    case c10::kBFloat16:
+      return 2e-2;
+    case c10::kHalf:
+      return 2.5e-3;
+    default:
+      return 1e-5;
+  }
+}
+
+// Causal attention of some rows of one head, in float64. q [R, D], k and v [Skv, D] -> [R, D].
+at::Tensor reference_rows(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                          std::int64_t first_row) {
+  const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(1)));
+  at::Tensor scores = at::matmul(q, k.t()).mul_(scale);  // [R, Skv]
+  const at::Tensor rows = at::arange(first_row, first_row + q.size(0), q.device()).unsqueeze(1);
+  const at::Tensor columns = at::arange(k.size(0), q.device()).unsqueeze(0);
+  scores.masked_fill_(columns > rows, -std::numeric_limits<double>::infinity());
+  return at::matmul(at::softmax(scores, -1), v);
+}
+
+}  // namespace
+
+Inputs make_inputs(const Options& options) {
+  const Shape& s = options.shape;
+  const auto like = at::TensorOptions().device(options.device).dtype(options.dtype);
+  at::Generator generator = at::globalContext().defaultGenerator(options.device);
+  generator.set_current_seed(options.seed);
+  Inputs inputs;
+  inputs.q = at::randn({s.batch, s.heads, s.seq, s.head_dim}, like);
+  inputs.k = at::randn({s.batch, s.kv_heads, s.seq, s.head_dim}, like);
+  inputs.v = at::randn({s.batch, s.kv_heads, s.seq, s.head_dim}, like);
+  inputs.mask = at::triu(at::ones({s.seq, s.seq}, like.dtype(c10::kBool)), 1);
+  return inputs;
+}
+
+at::Tensor repeat_kv(const at::Tensor& x, std::int64_t heads) {
+  return x.size(1) == heads ? x : at::repeat_interleave(x, heads / x.size(1), 1);
+}
+
+Error error_of(const at::Tensor& out, const Inputs& inputs) {
+  constexpr std::int64_t kSliceBytes = 16 << 20;  // of scores; four such tensors live at once
+  const std::int64_t seq = inputs.q.size(2), kv_seq = inputs.k.size(2);
+  const std::int64_t group = inputs.q.size(1) / inputs.k.size(1);
+  const std::int64_t rows = std::clamp<std::int64_t>(
+      kSliceBytes / static_cast<std::int64_t>(sizeof(double)) / kv_seq, 1, seq);
+  double difference = 0, norm = 0;
+  Error error{.relative_l2 = 0, .max_abs = 0, .bound = bound_for(out.scalar_type())};
+  for (std::int64_t b = 0; b < inputs.q.size(0); ++b) {
+    for (std::int64_t h = 0; h < inputs.q.size(1); ++h) {
+      const at::Tensor k = inputs.k[b][h / group].to(c10::kDouble);
+      const at::Tensor v = inputs.v[b][h / group].to(c10::kDouble);
+      for (std::int64_t row = 0; row < seq; row += rows) {
+        const std::int64_t count = std::min(rows, seq - row);
+        const at::Tensor q = inputs.q[b][h].narrow(0, row, count).to(c10::kDouble);
+        const at::Tensor expected = reference_rows(q, k, v, row);
+        const at::Tensor delta = out[b][h].narrow(0, row, count).to(c10::kDouble) - expected;
+        difference += delta.square().sum().item<double>();
+        norm += expected.square().sum().item<double>();
+        // Written so that a NaN stays: every comparison with one is false.
+        const double largest = delta.abs().max().item<double>();
+        if (!(largest <= error.max_abs)) error.max_abs = largest;
+      }
+    }
+  }
+  error.relative_l2 = std::sqrt(difference / norm);
+  return error;
+}
+
+void check(const Options& options, const at::Tensor& out, const Inputs& inputs) {
+  const Error error = error_of(out, inputs);
+  const std::string text = fmt::format(
+      "relative error {:.1e} against float64 attention (at most {:.1e}), largest "
+      "difference {:.1e}",
+      error.relative_l2, error.bound, error.max_abs);
+  if (!error.acceptable()) {
+    throw WrongResult(fmt::format("{}: wrong result: {}", options.info.name, text));
+  }
+  fmt::print("Correct   {}\n", text);
+}
+
+}  // namespace chapter

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chapter/report.h"
+
+#include <ATen/DeviceAccelerator.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "chapter/inputs.h"
+#include "explain/text.h"
+#include "trace/files.h"
+#include "trace/key_averages.h"
+
+namespace chapter {
+namespace {
+
+std::string cuda_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+std::string device_text(const Options& options) {
+  const prof::Machine& machine = options.machine;
+  if (!options.on_gpu()) {
+    return fmt::format("{}, {} threads", machine.cpu_name, machine.cpu_threads);
+  }
+  const auto& gpu = machine.gpus[static_cast<std::size_t>(options.device.index())];
+  return fmt::format("{} (sm_{}{}, {} SMs, {}), driver {}", gpu.name, gpu.compute_major,
+                     gpu.compute_minor, gpu.multiprocessors, explain::size_text(gpu.total_memory),
+                     machine.driver_version);
+}
+
+std::string libtorch_text(const prof::Machine& machine) {
+  return machine.libtorch_version + (machine.libtorch_cuda > 0
+                                         ? " with CUDA " + cuda_text(machine.libtorch_cuda)
+                                         : std::string(", CPU build"));
+}
+
+void print_header(const Options& options) {
+  const Shape& s = options.shape;
+  const prof::Schedule& schedule = options.schedule;
+  // The loudest line comes first: whoever has a GPU wants to know that it stands idle.
+  const std::string why = options.machine.why_no_gpu();
+  if (!options.on_gpu() && !why.empty()) {
+    fmt::print(stderr, "\n*** The GPU is not used: {}. ***\n\n", why);
+  }
+  fmt::print("{}: {}\n", options.info.name, options.info.summary);
+  fmt::print("Device    {}\n", device_text(options));
+  fmt::print("LibTorch  {}\n", libtorch_text(options.machine));
+  const std::string kv = s.kv_heads == s.heads ? "" : fmt::format(", {} KV heads", s.kv_heads);
+  fmt::print("Shape     [B={}, H={}, S={}, D={}]{}, {}, causal: {}\n", s.batch, s.heads, s.seq,
+             s.head_dim, kv, options.dtype_name(), options.choice);
+  fmt::print("Schedule  wait={}, warmup={}, active={}, repeat={}; three forwards before it\n",
+             schedule.wait, schedule.warmup, schedule.active, schedule.repeat);
+}
+
+// Columns of the terminal, 0 where standard output is none.
+std::size_t terminal_width() {
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) == 0) return 0;
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 80;
+}
+
+std::string shortened(const std::string& name, std::size_t width) {
+  return name.size() <= width ? name : name.substr(0, width - 3) + "...";
+}
+
+// The four columns that most questions need, as wide as the terminal.
+std::string short_table(const Options& options, const trace::Averages& averages, std::size_t width) {
+  constexpr std::size_t kNumbers = 3 * 12;
+  const std::size_t name_width = std::clamp<std::size_t>(width, 60, 100) - kNumbers;
+  std::string text = fmt::format("{:<{}}{:>12}{:>12}{:>12}\n", "Name", name_width, "CPU total",
+                                 options.on_gpu() ? "CUDA total" : "Self CPU", "# of Calls");
+  std::int64_t shown = 0;
+  for (const trace::Row* row : averages.sorted(options.sort_by)) {
+    if (shown++ == options.row_limit) break;
+    const double other = options.on_gpu() ? row->device_time_total : row->self_cpu_time_total;
+    text +=
+        fmt::format("{:<{}}{:>12}{:>12}{:>12}\n", shortened(row->name, name_width - 1), name_width,
+                    explain::time_text(row->cpu_time_total), explain::time_text(other), row->count);
+  }
+  return text;
+}
+
+void print_table(const Options& options, const trace::Averages& averages, const std::string& table,
+                 const std::filesystem::path& file) {
+  const std::size_t width = terminal_width();
+  const bool fits = width == 0 || table.find('\n') <= width;
+  if (fits || options.full_table) {
+    fmt::print("\n{}\n", table);
+    return;
+  }
+  fmt::print("\n{}", short_table(options, averages, width));
+  fmt::print("The terminal is too narrow for all columns: see {}, or add --full-table.\n\n",
+             file.string());
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv, const Info& info,
+        const std::function<void(const Options&)>& body) {
+  try {
+    const Options options = parse_options(argc, argv, info);
+    if (options.on_gpu()) at::accelerator::setDeviceIndex(options.device.index());
+    print_header(options);
+    body(options);
+    fmt::print("Next: {}\n", info.next);
+    if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");
+    return 0;
+  } catch (const UsageError& error) {
+    const bool is_help = error.exit_code == 0;
+    fmt::print(is_help ? stdout : stderr, "{}{}", error.what(), is_help ? "" : "\n");
+    return error.exit_code;
+  } catch (const c10::OutOfMemoryError& error) {
+    fmt::print(stderr, "{}: out of memory on the device: try a smaller --seq or --batch\n",
+               info.name);
+    return 1;
+  } catch (const c10::Error& error) {
+    // LibTorch's what() is a page of C++ frames; its first line says what happened.
+    const std::string text = error.what_without_backtrace();
+    fmt::print(stderr, "{}: {}\n", info.name, text.substr(0, text.find('\n')));
+    return 1;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}
+
+prof::ProfilerOptions profiler_options(const Options& options, std::int64_t peak_memory) {
+  prof::ProfilerOptions profiler;
+  profiler.schedule = options.schedule;
+  profiler.activities = {prof::Activity::cpu};
+  if (options.on_gpu()) profiler.activities.insert(prof::Activity::cuda);
+  profiler.record_shapes = options.record_shapes;
+  profiler.profile_memory = options.profile_memory;
+  profiler.with_flops = options.with_flops;
+  profiler.metadata = {
+      {"chapter", options.info.name},    {"variant", options.info.variant},
+      {"shape", options.shape.label()},  {"dtype", options.dtype_name()},
+      {"device", device_text(options)},  {"libtorch", libtorch_text(options.machine)},
+      {"peak_memory_bytes", peak_memory}};
+  return profiler;
+}
+
+explain::Facts report(const Options& options, prof::Profiler& profiler, const std::string& label) {
+  const trace::Trace& trace = profiler.stop();
+  const trace::Averages averages = trace::key_averages(trace);
+  const std::string table =
+      averages.table({.sort_by = options.sort_by, .row_limit = options.row_limit});
+  const std::filesystem::path table_file = options.file(".txt");
+  const std::filesystem::path trace_file = options.file(".json.gz");
+  profiler.export_chrome_trace(trace_file);
+  trace::write_file(table_file, table);
+
+  print_table(options, averages, table, table_file);
+  fmt::print("Trace     {}  (open it in https://ui.perfetto.dev)\nTable     {}\n\n",
+             trace_file.string(), table_file.string());
+  const trace::OpTree tree(trace);
+  explain::Facts facts = explain::facts(tree, label);
+  fmt::print("{}", explain::to_text(facts));
+  return facts;
+}
+
+}  // namespace chapter
