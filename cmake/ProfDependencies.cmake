@@ -32,6 +32,11 @@ if(PROF_TESTS)
   include(Catch)
 endif()
 
+if(PROF_BENCH)
+  set(BENCHMARK_ENABLE_TESTING OFF)
+  prof_dependency(benchmark google/benchmark c58e6d0710581e3a08d65c349664128a8d9a2461)  # v1.9.1
+endif()
+
 if(PROF_LIBTORCH)
   include(ProfLibTorch)
 endif()

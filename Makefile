@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin door: tools/setup.sh fetches and configures, CMakePresets.json says how to build.
+CHAPTERS := $(shell sed -n 's/^prof_add_chapter(\([0-9a-z_]*\).*/\1/p' chapters/CMakeLists.txt)
+SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.cu' '*.cuh')
+
+# What set-up had to fetch because the system lacks it; see install_cmake_and_ninja there.
+export PATH := $(CURDIR)/.venv/tools:$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build run test $(CHAPTERS) diff results format format-check bench-table bench-overhead clean distclean
+
+help:
+	@echo 'make run              set up what is missing, build, run the chapters: tables here, traces in traces/'
+	@echo 'make test             the same set-up, then every test'
+	@echo 'make 01_naive         build and run one chapter; ARGS="--seq 2048" goes to it, ARGS=--help lists'
+	@echo 'make diff N=02        what changed from the chapter before'
+	@echo 'make results          record this machine'"'"'s traces and tables into docs/results/'
+	@echo 'make bench-table      file to table, against Python'
+	@echo 'make bench-overhead   what the profiler itself costs'
+	@echo 'make format           lay out the sources; format-check only looks'
+	@echo 'make clean            remove build/; distclean also .venv/ and traces/'
+	@echo
+	@echo 'chapters: $(CHAPTERS)'
+	@echo 'LIBTORCH=cuda|cpu, PYTHON=/path/python3 (its torch), CMAKE_PREFIX_PATH=/path/libtorch choose the LibTorch'
+
+setup:
+	@tools/setup.sh release $(CMAKE_ARGS)
+
+build: setup
+	@cmake --build --preset release
+
+run: setup
+	@cmake --build --preset release --target $(CHAPTERS)
+	@set -e; for chapter in $(CHAPTERS); do build/$$chapter $(ARGS); done
+
+$(CHAPTERS): setup
+	@cmake --build --preset release --target $@
+	@build/$@ $(ARGS)
+
+test: build
+	@tools/test.sh release $(ARGS)
+
+# The chapter whose number is N beside the one before it in the list.
+diff:
+	@set -- $(CHAPTERS); before=; for chapter; do \
+	  case $$chapter in "$(N)"_*) break ;; esac; before=$$chapter; chapter=; done; \
+	if [ -z "$(N)" ] || [ -z "$$chapter" ] || [ -z "$$before" ]; then \
+	  echo 'make diff N=02: N is the number of a chapter that has one before it' >&2; exit 2; fi; \
+	git --no-pager diff --no-index chapters/$$before/main.cpp chapters/$$chapter/main.cpp || [ $$? = 1 ]
+
+format:
+	@tools/setup.sh clang-format
+	@.venv/bin/clang-format -i $(SOURCES)
+
+format-check:
+	@tools/setup.sh clang-format
+	@.venv/bin/clang-format --dry-run --Werror $(SOURCES) && echo 'format-check: $(words $(SOURCES)) files are laid out as .clang-format says'
+
+clean:
+	rm -rf build build-cpu-debug build-asan
+
+distclean: clean
+	rm -rf .venv .cache traces
