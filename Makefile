@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A thin door: tools/setup.sh fetches and configures, CMakePresets.json says how to build.
-CHAPTERS := $(shell sed -n 's/^prof_add_chapter(\([0-9a-z_]*\).*/\1/p' chapters/CMakeLists.txt)
+CHAPTERS := $(shell sed -n 's/^prof_add_chapter.\([0-9a-z_]*\).*/\1/p' chapters/CMakeLists.txt)
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h' '*.cu' '*.cuh')
 
 # What set-up had to fetch because the system lacks it; see install_cmake_and_ninja there.
