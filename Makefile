@@ -7,11 +7,12 @@ SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h
 export PATH := $(CURDIR)/.venv/tools:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test $(CHAPTERS) diff results format format-check bench-table bench-overhead clean distclean
+.PHONY: help setup build run test asan $(CHAPTERS) diff results format format-check bench-table bench-overhead clean distclean
 
 help:
 	@echo 'make run              set up what is missing, build, run the chapters: tables here, traces in traces/'
 	@echo 'make test             the same set-up, then every test'
+	@echo 'make asan             the tests that need no LibTorch, under AddressSanitizer and UBSan'
 	@echo 'make 01_naive         build and run one chapter; ARGS="--seq 2048" goes to it, ARGS=--help lists'
 	@echo 'make diff N=02        what changed from the chapter before'
 	@echo 'make results          record this machine'"'"'s traces and tables into docs/results/'
@@ -39,6 +40,11 @@ $(CHAPTERS): setup
 
 test: build
 	@tools/test.sh release $(ARGS)
+
+asan:
+	@tools/setup.sh asan $(CMAKE_ARGS)
+	@cmake --build --preset asan
+	@tools/test.sh asan $(ARGS)
 
 # The chapter whose number is N beside the one before it in the list.
 diff:

@@ -26,5 +26,5 @@ if [ "$passed" = 0 ]; then
   echo "no test passed: that is no result" >&2
   [ "$status" != 0 ] || status=1
 fi
-echo "$passed passed, $((total - passed - skipped)) failed, $skipped skipped"
+echo "$passed passed, $((total - passed - skipped)) failed, $skipped skipped" | tee .cache/counts
 exit "$status"
