@@ -146,7 +146,9 @@ bool EventBuilder::add(value element) {
   object parts;
   if (element.get_object().get(parts)) return false;
   Fields fields;
-  return read_fields(parts, fields) && store(fields);
+  if (!read_fields(parts, fields) || !store(fields)) return false;
+  ++mark_.elements;
+  return true;
 }
 
 bool EventBuilder::read_fields(object parts, Fields& fields) {

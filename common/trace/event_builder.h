@@ -22,6 +22,7 @@ class EventBuilder {
  public:
   // What a batch that turns out not to be whole is taken back to.
   struct Mark {
+    std::size_t elements = 0;  // of any kind
     std::size_t events = 0;
     std::size_t memory = 0;
     std::size_t brackets = 0;

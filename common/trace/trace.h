@@ -150,9 +150,8 @@ struct Trace {
   std::vector<DeviceProperties> devices;
   std::vector<Metadata> metadata;
   TextPool texts;
-  std::int64_t base_ns = 0;  // baseTimeNanoseconds, 0 where there is none
-  std::int64_t start_ns =
-      0;  // start of the recording: of the `Trace` span, else of the first event
+  std::int64_t base_ns = 0;   // baseTimeNanoseconds, 0 where there is none
+  std::int64_t start_ns = 0;  // of the recording: where the `Trace` span begins, else event one
   ReadReport report;
 
   [[nodiscard]] std::string_view text(TextId id) const { return texts[id]; }
