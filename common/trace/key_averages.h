@@ -53,8 +53,8 @@ struct TableOptions {
   std::optional<int> max_name_column_width = 55;
   std::optional<int> max_shapes_column_width = 80;
   bool top_level_events_only = false;
-  std::optional<std::string> header;
-  std::string time_unit;  // "s", "ms" or "us" for every time; empty: each in its own unit
+  std::optional<std::string> header{};
+  std::string time_unit{};  // "s", "ms" or "us" for every time; empty: each in its own unit
 };
 
 // An option of a table that does not exist. what() is one sentence that lists those that do.

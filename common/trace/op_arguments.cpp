@@ -3,32 +3,30 @@
 
 #include <simdjson.h>
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <functional>
 #include <numeric>
-#include <optional>
 
 namespace trace {
 namespace {
 
 namespace dom = simdjson::dom;
 
-// The elements of a JSON list; none where the text is something else.
-dom::array list(dom::parser& parser, std::string_view json) {
-  dom::array result;
-  if (parser.parse(simdjson::padded_string(json)).get(result) != simdjson::SUCCESS) return {};
-  return result;
+// The elements of a JSON list (an element, or what a parser returned); none where it is something
+// else. They live as long as the parser.
+template <typename Json>
+std::vector<dom::element> elements(Json json) {
+  dom::array array;
+  if (json.get(array) != simdjson::SUCCESS) return {};
+  return {array.begin(), array.end()};
 }
 
-std::vector<std::int64_t> integers(dom::element element) {
+template <typename Json>
+std::vector<std::int64_t> integers(Json json) {
   std::vector<std::int64_t> result;
-  dom::array values;
-  if (element.get(values) != simdjson::SUCCESS) return result;
-  for (const dom::element value : values) {
+  for (const dom::element element : elements(json)) {
     std::int64_t number = 0;
-    if (value.get(number) != simdjson::SUCCESS) return {};
+    if (element.get(number) != simdjson::SUCCESS) return {};
     result.push_back(number);
   }
   return result;
@@ -37,7 +35,7 @@ std::vector<std::int64_t> integers(dom::element element) {
 std::vector<std::string> strings(std::string_view json) {
   dom::parser parser;
   std::vector<std::string> result;
-  for (const dom::element element : list(parser, json)) {
+  for (const dom::element element : elements(parser.parse(simdjson::padded_string(json)))) {
     std::string_view text;
     if (element.get(text) != simdjson::SUCCESS) text = {};
     result.emplace_back(text);
@@ -59,16 +57,6 @@ std::uint64_t matrix_flops(const std::vector<std::int64_t>& left,
   return 2 * rows * product(right);
 }
 
-std::optional<std::array<std::int64_t, 2>> pair(const std::string& json) {
-  dom::parser parser;
-  const dom::array values = list(parser, json);
-  std::array<std::int64_t, 2> result{};
-  if (values.size() != 2) return std::nullopt;
-  for (std::size_t i = 0; i < 2; ++i)
-    if (values.at(i).get(result[i]) != simdjson::SUCCESS) return std::nullopt;
-  return result;
-}
-
 // How often a kernel fits along one dimension. Signed division, which cuts toward zero, as in
 // torch; the rest in unsigned, since a file may hold absurd numbers.
 std::uint64_t fits(std::int64_t size, std::int64_t kernel, std::int64_t stride,
@@ -82,19 +70,23 @@ std::uint64_t fits(std::int64_t size, std::int64_t kernel, std::int64_t stride,
 // numbers for stride, padding and dilation (padding = "same", a 3-D input) counts nothing.
 std::uint64_t conv2d_flops(const Shapes& dims, const std::vector<std::string>& concrete) {
   if (concrete.size() < 7) return 0;
-  const auto stride = pair(concrete[3]);
-  const auto padding = pair(concrete[4]);
-  const auto dilation = pair(concrete[5]);
   dom::parser parser;
+  const auto numbers = [&](std::size_t argument) {
+    return integers(parser.parse(simdjson::padded_string(concrete[argument])));
+  };
+  const std::vector<std::int64_t> stride = numbers(3);
+  const std::vector<std::int64_t> padding = numbers(4);
+  const std::vector<std::int64_t> dilation = numbers(5);
   std::int64_t groups = 0;
   if (parser.parse(simdjson::padded_string(concrete[6])).get(groups) != simdjson::SUCCESS) return 0;
   const std::vector<std::int64_t>& input = dims[0];
   const std::vector<std::int64_t>& weight = dims[1];
-  if (!stride || !padding || !dilation || input.size() != 4 || weight.size() != 4) return 0;
-  if (groups == 0 || (*stride)[0] <= 0 || (*stride)[1] <= 0) return 0;
+  if (input.size() != 4 || weight.size() != 4 || groups == 0) return 0;
+  if (stride.size() != 2 || padding.size() != 2 || dilation.size() != 2) return 0;
+  if (stride[0] <= 0 || stride[1] <= 0) return 0;
   std::uint64_t result = 2 * std::uint64_t(input[0]);
   for (std::size_t i = 0; i < 2; ++i)
-    result *= fits(input[i + 2], weight[i + 2], (*stride)[i], (*padding)[i], (*dilation)[i]);
+    result *= fits(input[i + 2], weight[i + 2], stride[i], padding[i], dilation[i]);
   result *= std::uint64_t(weight[2]) * std::uint64_t(weight[3]);
   result *= std::uint64_t(input[1]) * std::uint64_t(weight[0]);
   return result / std::uint64_t(groups);
@@ -104,9 +96,9 @@ std::uint64_t conv2d_flops(const Shapes& dims, const std::vector<std::string>& c
 
 Shapes table_shapes(std::string_view input_dims) {
   Shapes result;
-  if (input_dims.empty()) return result;
   dom::parser parser;
-  for (const dom::element dims : list(parser, input_dims)) result.push_back(integers(dims));
+  for (const dom::element dims : elements(parser.parse(simdjson::padded_string(input_dims))))
+    result.push_back(integers(dims));
   return result;
 }
 

@@ -205,7 +205,7 @@ std::vector<Column> columns_of(const Averages& averages, const TableOptions& opt
     }
   }
   add("# of Calls", [](const Row& r) { return std::to_string(r.count); });
-  if (any([](const Row& r) { return !r.input_shapes.empty(); })) {
+  if (any([](const Row& r) { return !r.input_shapes.empty() && r.input_shapes != "[]"; })) {
     const std::int64_t width = width_of(rows, &Row::input_shapes, options.max_shapes_column_width);
     result.push_back({"Input Shapes", width,
                       [=](const Row& r) { return std::string(prefix(r.input_shapes, width)); }});
