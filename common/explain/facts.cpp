@@ -23,18 +23,22 @@ bool is_runtime(Category category) {
   return category == Category::cuda_runtime || category == Category::cuda_driver;
 }
 
+double total_us(const Copy& copy) {
+  return copy.time_us * static_cast<double>(copy.count);
+}
+
 // What a single pass over the events finds out about one forward.
 struct Forward {
   std::int64_t ops = 0;
   std::int64_t gpu_operations = 0;
-  std::int64_t kernels = 0;
+  std::int64_t kernels = 0, memcpys = 0, memsets = 0;
 };
 
 // From the innermost event around a call up to the annotation, if the call was made inside one.
 struct Place {
   std::uint32_t forward = kNoEvent;  // the annotation's event
   bool in_step = false;
-  std::vector<std::string> chain;
+  std::vector<std::string_view> chain;  // the ops in between, innermost first
 };
 
 class Collector {
@@ -83,7 +87,7 @@ class Collector {
       if (is_forward(up)) {
         place.forward = up;
       } else if (trace_.events[up].category == Category::cpu_op) {
-        place.chain.emplace_back(tree_.name(up));
+        place.chain.push_back(tree_.name(up));
       }
     }
     if (place.forward == kNoEvent) place.chain.clear();
@@ -99,7 +103,7 @@ class Collector {
       ++facts_.unattributed;
       return;
     }
-    const Place place = place_of(call->second);
+    Place place = place_of(call->second);
     if (place.in_step || (!has_steps_ && place.forward != kNoEvent)) {
       busy_.emplace_back(e.start_ns, e.start_ns + e.duration_ns);
     }
@@ -107,24 +111,28 @@ class Collector {
     Forward& forward = forwards_[place.forward];
     ++forward.gpu_operations;
     if (e.category == Category::kernel) ++forward.kernels;
+    if (e.category == Category::gpu_memset) ++forward.memsets;
     facts_.on_gpu = true;
     facts_.cuda_time_us += tree_.elapsed(event);
     if (e.category == Category::gpu_memcpy) {
+      ++forward.memcpys;
       const std::int64_t bytes = trace_.launch_of(e).bytes;
       facts_.bytes_copied += bytes;
-      add_copy(event, bytes, place.chain);
+      add_copy(event, bytes, std::move(place.chain));
     }
   }
 
   void add_op(std::uint32_t event) {
-    const Place place = place_of(event);
+    Place place = place_of(event);
     if (place.forward == kNoEvent) return;
     ++forwards_[place.forward].ops;
-    if (tree_.name(event) == "aten::copy_") cpu_copies_.emplace_back(event, place.chain);
+    if (tree_.name(event) == "aten::copy_") {
+      cpu_copies_.emplace_back(event, std::move(place.chain));
+    }
   }
 
-  void add_copy(std::uint32_t event, std::int64_t bytes, const std::vector<std::string>& chain) {
-    Copy& copy = copies_[{std::string(tree_.name(event)), bytes, chain}];
+  void add_copy(std::uint32_t event, std::int64_t bytes, std::vector<std::string_view> chain) {
+    Copy& copy = copies_[{tree_.name(event), bytes, std::move(chain)}];
     ++copy.count;
     copy.time_us += tree_.elapsed(event);
   }
@@ -134,6 +142,8 @@ class Collector {
     facts_.ops = range(&Forward::ops);
     facts_.gpu_operations = range(&Forward::gpu_operations);
     facts_.kernels = range(&Forward::kernels);
+    facts_.memcpys = range(&Forward::memcpys);
+    facts_.memsets = range(&Forward::memsets);
     if (facts_.forwards > 0) {
       facts_.cpu_time_us /= static_cast<double>(facts_.forwards);
       facts_.cuda_time_us /= static_cast<double>(facts_.forwards);
@@ -145,10 +155,15 @@ class Collector {
       for (const auto& [event, chain] : cpu_copies_) add_copy(event, 0, chain);
     }
     for (auto& [key, copy] : copies_) {
-      std::tie(copy.name, copy.bytes, copy.chain) = key;
+      const auto& [name, bytes, chain] = key;
+      copy.name = name;
+      copy.bytes = bytes;
+      copy.chain.assign(chain.begin(), chain.end());
       copy.time_us /= static_cast<double>(copy.count);
       facts_.copies.push_back(std::move(copy));
     }
+    std::stable_sort(facts_.copies.begin(), facts_.copies.end(),
+                     [](const Copy& a, const Copy& b) { return total_us(a) > total_us(b); });
   }
 
   [[nodiscard]] PerForward range(std::int64_t Forward::*member) const {
@@ -191,13 +206,28 @@ class Collector {
   std::unordered_map<std::int64_t, std::uint32_t> runtime_of_;  // by correlation
   std::map<std::uint32_t, Forward> forwards_;                   // by the annotation's event
   std::vector<std::pair<std::int64_t, std::int64_t>> busy_;     // [start, end) in ns
-  std::vector<std::pair<std::uint32_t, std::vector<std::string>>> cpu_copies_;
-  std::map<std::tuple<std::string, std::int64_t, std::vector<std::string>>, Copy> copies_;
+  std::vector<std::pair<std::uint32_t, std::vector<std::string_view>>> cpu_copies_;
+  std::map<std::tuple<std::string_view, std::int64_t, std::vector<std::string_view>>, Copy> copies_;
 };
 
 std::string count_text(const PerForward& count) {
   if (count.least == count.most) return fmt::format("{}", count.most);
-  return fmt::format("{} to {}, not the same in each forward", count.least, count.most);
+  return fmt::format("{} to {}", count.least, count.most);
+}
+
+// "7: 5 kernels, 1 memcpy, 1 memset"
+std::string gpu_operations_text(const Facts& facts) {
+  std::string text = count_text(facts.gpu_operations);
+  const char* separator = ": ";
+  for (const auto& [count, name] :
+       {std::pair(facts.kernels, "kernel"), std::pair(facts.memcpys, "memcpy"),
+        std::pair(facts.memsets, "memset")}) {
+    if (count.most == 0) continue;
+    text +=
+        fmt::format("{}{} {}{}", separator, count_text(count), name, count.most == 1 ? "" : "s");
+    separator = ", ";
+  }
+  return text;
 }
 
 }  // namespace
@@ -213,8 +243,7 @@ std::string to_text(const Facts& facts) {
   };
   text += fmt::format("Facts from the trace, {} forwards ({}):\n", facts.forwards, facts.label);
   if (facts.on_gpu) {
-    line("GPU operations per forward", count_text(facts.gpu_operations));
-    line("kernels per forward", count_text(facts.kernels));
+    line("GPU operations per forward", gpu_operations_text(facts));
     line("CUDA time per forward", time_text(facts.cuda_time_us));
     line("bytes copied per forward",
          size_text(facts.bytes_copied / std::max<std::int64_t>(1, facts.forwards)));
@@ -235,20 +264,29 @@ std::string copies_to_text(const Facts& facts) {
   if (facts.forwards == 0) {
     return fmt::format("Finding: none, the trace has no forward ({})\n", facts.label);
   }
-  if (facts.copies.empty()) {
-    return fmt::format("Finding: no copy: not one {} in {} forwards\n",
-                       facts.on_gpu ? "memcpy" : "aten::copy_", facts.forwards);
-  }
+  // Below a hundredth of a forward a copy is a scalar on its way to a kernel, not a finding.
+  constexpr double kWorthSaying = 0.01;
+  const double forward_us = facts.on_gpu ? facts.cuda_time_us : facts.cpu_time_us;
+  const double all_us = forward_us * static_cast<double>(facts.forwards);
   std::string text;
+  std::int64_t small = 0;
   for (const Copy& copy : facts.copies) {
-    const std::string size = copy.bytes > 0 ? ", " + size_text(copy.bytes) : "";
-    const std::string by = facts.on_gpu ? "launched by" : "called by";
+    if (total_us(copy) < kWorthSaying * all_us) {
+      small += copy.count;
+      continue;
+    }
     text +=
         fmt::format("Finding: a copy, {} times in {} forwards: {}{}, {}, {} {}\n", copy.count,
-                    facts.forwards, copy.name, size, time_text(copy.time_us), by,
+                    facts.forwards, copy.name, copy.bytes > 0 ? ", " + size_text(copy.bytes) : "",
+                    time_text(copy.time_us), facts.on_gpu ? "launched by" : "called by",
                     copy.chain.empty() ? "no op" : fmt::format("{}", fmt::join(copy.chain, " < ")));
   }
-  return text;
+  if (!text.empty()) return text;
+  const char* what = facts.on_gpu ? "memcpy" : "aten::copy_";
+  return fmt::format(
+      "Finding: no copy of a tensor: {} in {} forwards{}\n",
+      small == 0 ? fmt::format("not one {}", what) : fmt::format("{} {}", small, what),
+      facts.forwards, small == 0 ? "" : ", each less than 1 % of a forward");
 }
 
 }  // namespace explain

@@ -40,17 +40,17 @@ struct Copy {
 struct Facts {
   std::string label;
   std::int64_t forwards = 0;
-  bool on_gpu = false;  // the recording holds GPU operations of these forwards
-  PerForward ops;       // cpu_op events
-  PerForward gpu_operations;
-  PerForward kernels;
+  bool on_gpu = false;        // the recording holds GPU operations of these forwards
+  PerForward ops;             // cpu_op events
+  PerForward gpu_operations;  // kernels, memcpys and memsets together
+  PerForward kernels, memcpys, memsets;
   double cpu_time_us = 0;            // of one forward, on average, by the annotation's own clock
   double cuda_time_us = 0;           // sum over a forward's GPU operations, on average
   std::optional<double> idle_share;  // 1 - busy / (first start to last end) over the active steps
   std::int64_t bytes_copied = 0;     // by the device's memcpys of all forwards
   std::int64_t unattributed = 0;     // GPU operations launched before the recording, or by no op
   std::optional<std::int64_t> peak_memory;  // bytes, from the file's `peak_memory_bytes`
-  std::vector<Copy> copies;
+  std::vector<Copy> copies;                 // what takes most time first
 };
 
 [[nodiscard]] Facts facts(const trace::OpTree& tree, std::string_view label);
@@ -59,6 +59,7 @@ struct Facts {
 [[nodiscard]] std::string to_text(const Facts& facts);
 
 // The finding of the first two chapters: which copies are made and by which ops, or that none is.
+// Copies that take less than a hundredth of a forward are only counted.
 [[nodiscard]] std::string copies_to_text(const Facts& facts);
 
 }  // namespace explain

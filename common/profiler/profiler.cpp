@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cctype>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -32,6 +33,9 @@ std::atomic<bool> profiler_exists{false};
 
 KinetoActivities kineto_activities(const std::set<Activity>& asked) {
   const bool has_cuda = at::globalContext().hasCUDA();
+  // Without a GPU, Kineto of the CUDA build prints an ERROR about its absence into every recording.
+  // Above the highest level it is silent; a level set by the user stays.
+  if (!has_cuda) ::setenv("KINETO_LOG_LEVEL", "5", /*overwrite=*/0);
   if (asked.contains(Activity::cuda) && !has_cuda) {
     throw Error(
         "Activity::cuda was asked for, but LibTorch can use no GPU here: leave `activities` empty "
@@ -48,16 +52,13 @@ KinetoActivities kineto_activities(const std::set<Activity>& asked) {
   return activities;
 }
 
-// A JSON string. An invalid value would break the whole trace file without a word from LibTorch.
+// A JSON string without escapes: Kineto turns each backslash into a slash on its way to the file,
+// and an escape undone like that would break the whole file without a word.
 std::string json_string(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\u{:04x}", static_cast<int>(c));
-    } else {
-      out += c;
-    }
+    const bool is_control = static_cast<unsigned char>(c) < 0x20;
+    out += is_control ? ' ' : c == '"' ? '\'' : c == '\\' ? '/' : c;
   }
   return out += '"';
 }
@@ -246,8 +247,8 @@ class Profiler::Impl {
     const bool was_recording = action_ == Action::record || action_ == Action::record_and_save;
     const bool ends_cycle = action_ == Action::record_and_save || (was_recording && !next);
     if (ends_cycle) {
+      action_ = Action::none;  // before anything that may throw: a cycle ends only once
       finish_cycle();
-      action_ = Action::none;
     }
     if (!next) {
       if (prepared_) abandon();  // stopped in the middle of a warm-up: there is nothing to save
@@ -291,6 +292,7 @@ class Profiler::Impl {
   }
 
   void finish_cycle() {
+    saved_.reset();  // should saving fail, the cycle before must not pass for this one
     const auto result = disable();
     auto saved = std::make_unique<SavedTrace>(*result);
     trace_ = saved->read();

@@ -47,7 +47,8 @@ struct ProfilerOptions {
   bool with_flops = false;      // turns record_shapes on: FLOPs are computed from the shapes
   // Called at the end of each cycle; Profiler::trace() then is that cycle's.
   std::function<void(Profiler&)> on_trace_ready{};
-  // Goes into the head of each trace file: text or a whole number under a name of your own.
+  // Goes into the head of each trace file: text or a whole number under a name of your own. Kineto
+  // writes no escapes, so quotes, backslashes and control characters become ', / and blanks.
   std::map<std::string, std::variant<std::string, std::int64_t>> metadata{};
 };
 

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The programs as a user runs them: output, files, exit codes.
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "explain/facts.h"
+#include "trace/key_averages.h"
+#include "trace/reader.h"
+
+using Catch::Matchers::ContainsSubstring;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Result {
+  int exit_code = -1;
+  std::string out, err;
+};
+
+std::string file_text(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// A folder to run programs in; the small shape keeps each run below a second.
+class Sandbox {
+ public:
+  Sandbox() {
+    std::string name = (fs::temp_directory_path() / "prof-run-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    folder_ = name;
+  }
+  ~Sandbox() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+
+  [[nodiscard]] Result run(const std::string& program, const std::string& arguments) const {
+    const fs::path err = folder_ / "stderr";
+    const std::string command = fmt::format("cd '{}' && '{}/{}' {} 2>'{}'", folder_.string(),
+                                            PROF_PROGRAMS, program, arguments, err.string());
+    FILE* pipe = ::popen(command.c_str(), "r");
+    REQUIRE(pipe != nullptr);
+    Result result;
+    std::array<char, 4096> buffer;
+    for (std::size_t got = 0; (got = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+      result.out.append(buffer.data(), got);
+    }
+    const int status = ::pclose(pipe);
+    result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    result.err = file_text(err);
+    fs::remove(err);
+    return result;
+  }
+  [[nodiscard]] const fs::path& folder() const { return folder_; }
+
+ private:
+  fs::path folder_;
+};
+
+constexpr const char* kSmall = "--device cpu --batch 1 --heads 2 --seq 64 --head-dim 16";
+
+struct Chapter {
+  const char* name;
+  const char* variant;
+};
+
+}  // namespace
+
+TEST_CASE("A chapter prints its table, writes its files, and the file reproduces the table") {
+  const auto [name, variant] =
+      GENERATE(Chapter{"01_naive", "naive"}, Chapter{"02_inplace", "inplace"});
+  const Sandbox sandbox;
+  const Result result = sandbox.run(name, kSmall);
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.err.empty());
+  for (const char* part :
+       {"Device ", "LibTorch ", "[B=1, H=2, S=64, D=16]", "Schedule  wait=1, warmup=1",
+        "relative error", "Facts from the trace, 3 forwards", "peak memory",
+        "Finding: ", "Next: "}) {
+    CHECK_THAT(result.out, ContainsSubstring(part));
+  }
+  const fs::path stem = sandbox.folder() / "traces" / name / fmt::format("1_2_64_16_{}", variant);
+  const std::string table = file_text(stem.string() + ".txt");
+  CHECK_THAT(result.out, ContainsSubstring(table));
+  const trace::Trace trace = trace::read(stem.string() + ".json.gz");
+  CHECK(trace::key_averages(trace).table({.sort_by = "cpu_time_total", .row_limit = 15}) == table);
+  const explain::Facts facts = explain::facts(trace::OpTree(trace), "attn_fwd");
+  CHECK_THAT(result.out, ContainsSubstring(explain::to_text(facts)));
+  // Two score tensors of 1 * 2 * 64 * 64 floats are alive at the peak, masked in place or not.
+  // (and a few bytes of scalars on their way into an op).
+  REQUIRE(facts.peak_memory);
+  CHECK(*facts.peak_memory >= 2 * 2 * 64 * 64 * 4);
+  CHECK(*facts.peak_memory < 2 * 2 * 64 * 64 * 4 + 64);
+  CHECK(std::distance(fs::directory_iterator(stem.parent_path()), fs::directory_iterator()) == 2);
+}
+
+TEST_CASE("The copy is in 01 and not in 02") {
+  const Sandbox sandbox;
+  // Large enough that the copy is worth saying: a hundredth of a forward or more.
+  const std::string shape = "--device cpu --batch 1 --heads 4 --seq 512 --head-dim 16";
+  CHECK_THAT(sandbox.run("01_naive", shape).out,
+             ContainsSubstring("called by aten::clone < aten::masked_fill"));
+  CHECK_THAT(sandbox.run("02_inplace", shape).out,
+             ContainsSubstring("Finding: no copy of a tensor"));
+}
+
+TEST_CASE("Options reach the recording") {
+  const Sandbox sandbox;
+  const Result result =
+      sandbox.run("01_naive", std::string(kSmall) +
+                                  " --kv-heads 1 --dtype bf16 --active 2 --repeat 2 --with-flops "
+                                  "--profile-memory --out elsewhere --sort-by self_cpu_time_total");
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  const trace::Trace trace =
+      trace::read(sandbox.folder() / "elsewhere/01_naive/1_2kv1_64_16_naive.json.gz");
+  CHECK(trace.flag("with_flops"));
+  CHECK(trace.flag("profile_memory"));
+  CHECK(trace.metadata_value("dtype") == "\"bf16\"");
+  CHECK(explain::facts(trace::OpTree(trace), "attn_fwd").forwards == 2);
+  CHECK_THAT(result.out, ContainsSubstring("FLOPs"));
+}
+
+TEST_CASE("Bad options write nothing and exit with 2") {
+  const Sandbox sandbox;
+  for (const char* arguments :
+       {"--seq 0", "--dtype fp8", "--device cuda:77", "--nonsense", "--heads 3 --kv-heads 2",
+        "--seq 100000000", "--sort-by nothing", "--out /proc/version"}) {
+    const Result result = sandbox.run("02_inplace", arguments);
+    CAPTURE(arguments, result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+    CHECK(fs::is_empty(sandbox.folder()));
+  }
+  CHECK(sandbox.run("02_inplace", "--help").exit_code == 0);
+}
+
+TEST_CASE("Output that nobody can take is one sentence and exit code 1") {
+  const Sandbox sandbox;
+  const Result result = sandbox.run("01_naive", std::string(kSmall) + " >/dev/full");
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err, ContainsSubstring("standard output"));
+}
