@@ -6,6 +6,7 @@
 #include <cstring>
 #include <tuple>
 
+#include "trace/framing.h"
 #include "trace/numbers.h"
 
 namespace trace {
@@ -21,10 +22,14 @@ using simdjson::ondemand::value;
 // moving them into one vector at the end never holds more than one block twice. Untouched pages of
 // a block cost nothing. 48 MiB each.
 constexpr std::size_t kBlockEvents = 1 << 20;
-constexpr std::size_t kEnd = static_cast<std::size_t>(-1);
+constexpr std::size_t kNoEvent = static_cast<std::size_t>(-1);
 
-// 2^62 ns are 146 years: any sum of base, start and duration that passes stays within 64 bits.
-constexpr std::int64_t kLatest = std::int64_t{1} << 61;
+// Times within 2^62 ns (146 years), a base and durations below 2^61: no sum of the three overflows.
+constexpr std::int64_t kLatest = std::int64_t{1} << 62;
+constexpr std::int64_t kLongest = (std::int64_t{1} << 61) - 1;
+
+// The phases (`ph`) of the elements that the model keeps: whole events, begin, end, instants.
+constexpr std::string_view kPhases = "XBEi";
 
 struct CategoryName {
   std::string_view name;
@@ -70,7 +75,7 @@ Category find_category(std::string_view name) {
   return Category::other;
 }
 
-bool is_space(char c) {
+bool is_json_space(char c) {
   return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
@@ -78,7 +83,7 @@ bool is_space(char c) {
 // begins, so white space behind it belongs to it.
 std::string_view token_of(value& item) {
   std::string_view token = item.raw_json_token();
-  while (!token.empty() && is_space(token.back())) token.remove_suffix(1);
+  while (!token.empty() && is_json_space(token.back())) token.remove_suffix(1);
   return token;
 }
 
@@ -94,178 +99,192 @@ bool read_text(value& item, std::string_view& text) {
   return !text.starts_with('"');
 }
 
-// Sets `result` where the value is a number; anything else leaves it as it is.
+// Set `result` where the value is of its kind; anything else leaves it as it is. True if set.
 template <typename Integer>
-void read_integer(value& item, Integer& result) {
+bool read_integer(value& item, Integer& result) {
   std::int64_t number = 0;
-  if (!parse_integer(token_of(item), number)) return;
-  if (std::in_range<Integer>(number)) result = static_cast<Integer>(number);
+  if (!parse_integer(token_of(item), number) || !std::in_range<Integer>(number)) return false;
+  result = static_cast<Integer>(number);
+  return true;
 }
 
-void read_double(value& item, double& result) {
+bool read_double(value& item, double& result) {
   const std::string_view token = token_of(item);
-  std::from_chars(token.data(), token.data() + token.size(), result);
+  return std::from_chars(token.data(), token.data() + token.size(), result).ec == std::errc();
 }
 
-void read_three(value& item, std::array<std::uint32_t, 3>& result) {
+bool read_three(value& item, std::array<std::uint32_t, 3>& result) {
   array numbers;
-  if (item.get_array().get(numbers)) return;
+  if (item.get_array().get(numbers)) return false;
   std::size_t count = 0;
   for (auto element : numbers) {
     value number;
-    if (std::move(element).get(number)) return;
-    if (count < result.size()) read_integer(number, result[count++]);
+    if (std::move(element).get(number)) return false;
+    if (count < result.size()) (void)read_integer(number, result[count++]);
   }
+  return count > 0;
 }
 
-// The JSON text of a container as it stands; "" for scalars.
-std::string_view raw_text(value& item) {
-  array numbers;
+// The JSON text of a list as it stands.
+bool read_list(value& item, std::string_view& result) {
+  array list;
   std::string_view text;
-  if (item.get_array().get(numbers) || numbers.raw_json().get(text)) return {};
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
+  if (item.get_array().get(list) || list.raw_json().get(text)) return false;
+  while (!text.empty() && is_json_space(text.back())) text.remove_suffix(1);
+  result = text;
+  return true;
+}
+
+// `key` points into the padded text of a document, so reading past its end is safe.
+inline bool is_key(const char* key, std::string_view name) {
+  return std::memcmp(key, name.data(), name.size()) == 0 && key[name.size()] == '"';
 }
 
 }  // namespace
 
-// One element of the event list, before it is known what it is: keys come in any order.
-struct EventBuilder::Fields {
-  std::string_view phase, category, name, pid, tid;
-  std::string_view start, duration;
-  bool has_start = false;
-  std::int64_t external_id = 0, correlation = 0;
-  std::string_view input_dims, input_types, concrete_inputs;
-  Launch launch;
-  MemoryRecord memory;
-};
-
 EventBuilder::EventBuilder(Trace& trace) : trace_(trace) {}
 
-bool EventBuilder::add(value element) {
+bool EventBuilder::add(value item) {
   object parts;
-  if (element.get_object().get(parts)) return false;
-  Fields fields;
-  if (!read_fields(parts, fields) || !store(fields)) return false;
+  if (item.get_object().get(parts)) return false;
+  if (has_details_) {
+    details_ = {};
+    has_details_ = false;
+  }
+  Element element;
+  if (!read(parts, element) || !store(element)) return false;
   ++mark_.elements;
   return true;
 }
 
-bool EventBuilder::read_fields(object parts, Fields& fields) {
+bool EventBuilder::read(object parts, Element& element) {
   for (auto part : parts) {
     field current;
     if (std::move(part).get(current)) return false;
-    const raw_json_string key = current.key();
+    const char* key = current.key().raw();
     value& item = current.value();
     bool good = true;
-    if (key == "ph") {
-      good = read_text(item, fields.phase);
-    } else if (key == "cat") {
-      good = read_text(item, fields.category);
-    } else if (key == "name") {
-      good = read_text(item, fields.name);
-    } else if (key == "pid") {
-      good = read_text(item, fields.pid);
-    } else if (key == "tid") {
-      good = read_text(item, fields.tid);
-    } else if (key == "ts") {
-      fields.start = token_of(item);
-    } else if (key == "dur") {
-      fields.duration = token_of(item);
-    } else if (key == "args") {
-      object args;
-      if (!item.get_object().get(args)) read_args(args, fields);
+    switch (*key) {
+      case 'a':
+        if (object args; is_key(key, "args") && !item.get_object().get(args)) {
+          read_args(args, element);
+        }
+        break;
+      case 'c':
+        if (is_key(key, "cat")) good = read_text(item, element.category);
+        break;
+      case 'd':
+        if (is_key(key, "dur")) element.duration = token_of(item);
+        break;
+      case 'n':
+        if (is_key(key, "name")) good = read_text(item, element.name);
+        break;
+      case 'p':
+        if (is_key(key, "pid")) good = read_text(item, element.pid);
+        if (is_key(key, "ph")) {
+          const std::string_view phase = token_of(item);  // with its quotes
+          element.phase = phase.size() == 3 ? phase[1] : '\0';
+          // The rest of a flow, a counter or metadata is passed over.
+          if (kPhases.find(element.phase) == std::string_view::npos) return true;
+        }
+        break;
+      case 't':
+        if (is_key(key, "tid")) good = read_text(item, element.tid);
+        if (is_key(key, "ts")) element.start = token_of(item);
+        break;
+      default:
+        break;
     }
     if (!good) return false;
   }
   return true;
 }
 
-void EventBuilder::read_args(object args, Fields& fields) {
+void EventBuilder::read_args(object args, Element& element) {
   for (auto part : args) {
     field current;
     if (std::move(part).get(current)) return;  // the caller meets the error again
-    const raw_json_string key = current.key();
+    const char* key = current.key().raw();
     value& item = current.value();
-    if (key == "External id" || key == "external id") {
-      read_integer(item, fields.external_id);
-    } else if (key == "correlation") {
-      read_integer(item, fields.correlation);
-    } else if (key == "device") {
-      read_integer(item, fields.launch.device);
-    } else if (key == "stream") {
-      read_integer(item, fields.launch.stream);
-    } else if (key == "grid") {
-      read_three(item, fields.launch.grid);
-    } else if (key == "block") {
-      read_three(item, fields.launch.block);
-    } else if (key == "registers per thread") {
-      read_integer(item, fields.launch.registers_per_thread);
-    } else if (key == "shared memory") {
-      read_integer(item, fields.launch.shared_memory);
-    } else if (key == "bytes") {
-      read_integer(item, fields.launch.bytes);
-    } else if (key == "est. achieved occupancy %") {
-      read_double(item, fields.launch.occupancy_percent);
-    } else if (key == "Input Dims") {
-      fields.input_dims = raw_text(item);
-    } else if (key == "Input type") {
-      fields.input_types = raw_text(item);
-    } else if (key == "Concrete Inputs") {
-      fields.concrete_inputs = raw_text(item);
-    } else if (key == "Bytes") {
-      read_integer(item, fields.memory.bytes);
-    } else if (key == "Total Allocated") {
-      read_integer(item, fields.memory.total_allocated);
-    } else if (key == "Total Reserved") {
-      read_integer(item, fields.memory.total_reserved);
-    } else if (key == "Device Type") {
-      read_integer(item, fields.memory.device_type);
-    } else if (key == "Device Id") {
-      read_integer(item, fields.memory.device_index);
+    if (is_key(key, "External id") || is_key(key, "external id")) {
+      read_integer(item, element.external_id);
+    } else if (is_key(key, "correlation")) {
+      read_integer(item, element.correlation);
+    } else if (read_detail(key, item)) {
+      has_details_ = true;
     }
   }
 }
 
-bool EventBuilder::store(const Fields& fields) {
-  const bool is_out_of_memory = fields.name == "[OutOfMemory]";
-  const bool is_memory = is_out_of_memory || fields.name == "[memory]";
-  const char phase = fields.phase.size() == 1 ? fields.phase.front() : '\0';
-  if (!is_memory && phase != 'X' && phase != 'B' && phase != 'E') return true;
+// The first letter keeps this short: args have up to 20 keys, and most are none of these.
+bool EventBuilder::read_detail(const char* key, value& item) {
+  Launch& launch = details_.launch;
+  MemoryRecord& memory = details_.memory;
+  switch (*key) {
+    case 'B':
+      return is_key(key, "Bytes") && read_integer(item, memory.bytes);
+    case 'C':
+      return is_key(key, "Concrete Inputs") && read_list(item, details_.concrete_inputs);
+    case 'D':
+      if (is_key(key, "Device Type")) return read_integer(item, memory.device_type);
+      return is_key(key, "Device Id") && read_integer(item, memory.device_index);
+    case 'I':
+      if (is_key(key, "Input Dims")) return read_list(item, details_.input_dims);
+      return is_key(key, "Input type") && read_list(item, details_.input_types);
+    case 'T':
+      if (is_key(key, "Total Allocated")) return read_integer(item, memory.total_allocated);
+      return is_key(key, "Total Reserved") && read_integer(item, memory.total_reserved);
+    case 'b':
+      if (is_key(key, "block")) return read_three(item, launch.block);
+      return is_key(key, "bytes") && read_integer(item, launch.bytes);
+    case 'd':
+      return is_key(key, "device") && read_integer(item, launch.device);
+    case 'e':
+      return is_key(key, "est. achieved occupancy %") &&
+             read_double(item, launch.occupancy_percent);
+    case 'g':
+      return is_key(key, "grid") && read_three(item, launch.grid);
+    case 'r':
+      return is_key(key, "registers per thread") && read_integer(item, launch.registers_per_thread);
+    case 's':
+      if (is_key(key, "stream")) return read_integer(item, launch.stream);
+      return is_key(key, "shared memory") && read_integer(item, launch.shared_memory);
+    default:
+      return false;
+  }
+}
+
+bool EventBuilder::store(const Element& element) {
+  const bool is_memory = element.name == "[memory]" || element.name == "[OutOfMemory]";
+  const bool is_event = element.phase == 'X' || element.phase == 'B' || element.phase == 'E';
+  if (!is_event && !(is_memory && element.phase == 'i')) return true;
 
   std::int64_t start = 0;
-  if (!parse_nanoseconds(fields.start, start) || std::abs(start) > kLatest) return false;
-  const std::uint32_t thread = thread_of(fields);
+  if (!parse_nanoseconds(element.start, start) || std::abs(start) > kLatest) return false;
   start += trace_.base_ns;
-
+  const std::uint32_t thread = thread_of(element);
   if (is_memory) {
-    MemoryRecord& record = trace_.memory.emplace_back(fields.memory);
-    record.time_ns = start;
-    record.thread = thread;
-    record.out_of_memory = is_out_of_memory;
-    mark_.memory = trace_.memory.size();
+    store_memory(element, start, thread);
     return true;
   }
-  if (phase == 'E') {
-    brackets_.push_back({start, thread, kEnd});
+  if (element.phase != 'X') {
+    brackets_.push_back({start, thread, element.phase == 'B' ? mark_.events : kNoEvent});
     mark_.brackets = brackets_.size();
-    return true;
+    if (element.phase == 'E') return true;
   }
   std::int64_t duration = 0;
   // A duration that is missing or no number is 0, like one below 0.
-  if (!parse_nanoseconds(fields.duration, duration)) duration = 0;
-  const Category category = category_of(fields);
-  if (phase == 'B') {
-    brackets_.push_back({start, thread, mark_.events});
-    mark_.brackets = brackets_.size();
-  }
+  if (!parse_nanoseconds(element.duration, duration)) duration = 0;
+  const Category category = category_of(element);
   push({.start_ns = start,
-        .duration_ns = std::clamp(duration, std::int64_t{0}, kLatest),
-        .external_id = fields.external_id,
-        .correlation = fields.correlation,
-        .name = trace_.texts.add(fields.name),
+        .duration_ns = std::clamp(duration, std::int64_t{0}, kLongest),
+        .external_id = element.external_id,
+        .correlation = element.correlation,
+        .name = trace_.texts.add(element.name),
         .thread = thread,
-        .details = details_of(fields, category),
+        .details = !has_details_         ? 0
+                   : is_device(category) ? launch_index()
+                                         : arguments_index(element.name),
         .category = category});
   std::int64_t& first =
       category == Category::profiler_span ? mark_.spans_start : mark_.events_start;
@@ -273,44 +292,55 @@ bool EventBuilder::store(const Fields& fields) {
   return true;
 }
 
-std::uint32_t EventBuilder::thread_of(const Fields& fields) {
-  const TextId pid = trace_.texts.add(fields.pid);
-  const TextId tid = trace_.texts.add(fields.tid);
-  if (pid == last_pid_ && tid == last_tid_ && !trace_.threads.empty()) return last_thread_;
+void EventBuilder::store_memory(const Element& element, std::int64_t start, std::uint32_t thread) {
+  MemoryRecord& record = trace_.memory.emplace_back(details_.memory);
+  record.time_ns = start;
+  record.thread = thread;
+  record.out_of_memory = element.name == "[OutOfMemory]";
+  mark_.memory = trace_.memory.size();
+}
+
+std::uint32_t EventBuilder::thread_of(const Element& element) {
+  if (element.pid == last_pid_ && element.tid == last_tid_ && !trace_.threads.empty()) {
+    return last_thread_;
+  }
+  const Thread thread{trace_.texts.add(element.pid), trace_.texts.add(element.tid)};
   const auto next = static_cast<std::uint32_t>(trace_.threads.size());
-  const auto [found, is_new] = threads_.try_emplace(std::uint64_t{pid} << 32 | tid, next);
-  if (is_new) trace_.threads.push_back({pid, tid});
-  last_pid_ = pid;
-  last_tid_ = tid;
+  const auto [found, is_new] =
+      threads_.try_emplace(std::uint64_t{thread.pid} << 32 | thread.tid, next);
+  if (is_new) trace_.threads.push_back(thread);
+  last_pid_ = trace_.texts[thread.pid];
+  last_tid_ = trace_.texts[thread.tid];
   return last_thread_ = found->second;
 }
 
-std::uint32_t EventBuilder::details_of(const Fields& fields, Category category) {
-  if (is_device(category)) {
-    const Launch& launch = fields.launch;
-    std::string key;
-    const auto append = [&key](const auto& part) {
-      key.append(reinterpret_cast<const char*>(&part), sizeof part);
-    };
-    append(launch.device);
-    append(launch.stream);
-    append(launch.grid);
-    append(launch.block);
-    append(launch.registers_per_thread);
-    append(launch.shared_memory);
-    append(launch.bytes);
-    append(launch.occupancy_percent);
-    const auto next = static_cast<std::uint32_t>(trace_.launches.size());
-    const auto [found, is_new] = launches_.try_emplace(std::move(key), next);
-    if (is_new) trace_.launches.push_back(launch);
-    return found->second;
-  }
-  const bool keeps_values = fields.name == "aten::conv2d";
-  if (fields.input_dims.empty() && fields.input_types.empty()) return 0;
+std::uint32_t EventBuilder::launch_index() {
+  const Launch& launch = details_.launch;
+  std::string key;
+  const auto append = [&key](const auto& part) {
+    key.append(reinterpret_cast<const char*>(&part), sizeof part);
+  };
+  append(launch.device);
+  append(launch.stream);
+  append(launch.grid);
+  append(launch.block);
+  append(launch.registers_per_thread);
+  append(launch.shared_memory);
+  append(launch.bytes);
+  append(launch.occupancy_percent);
+  const auto next = static_cast<std::uint32_t>(trace_.launches.size());
+  const auto [found, is_new] = launches_.try_emplace(std::move(key), next);
+  if (is_new) trace_.launches.push_back(launch);
+  return found->second;
+}
+
+std::uint32_t EventBuilder::arguments_index(std::string_view name) {
+  if (details_.input_dims.empty() && details_.input_types.empty()) return 0;
+  const bool keeps_values = name == "aten::conv2d";
   const Arguments arguments{
-      .input_dims = trace_.texts.add(fields.input_dims),
-      .input_types = trace_.texts.add(fields.input_types),
-      .concrete_inputs = keeps_values ? trace_.texts.add(fields.concrete_inputs) : 0};
+      .input_dims = trace_.texts.add(details_.input_dims),
+      .input_types = trace_.texts.add(details_.input_types),
+      .concrete_inputs = keeps_values ? trace_.texts.add(details_.concrete_inputs) : 0};
   const std::array<TextId, 3> key{arguments.input_dims, arguments.input_types,
                                   arguments.concrete_inputs};
   const auto next = static_cast<std::uint32_t>(trace_.arguments.size());
@@ -319,15 +349,14 @@ std::uint32_t EventBuilder::details_of(const Fields& fields, Category category) 
   return found->second;
 }
 
-Category EventBuilder::category_of(const Fields& fields) {
-  if (fields.category.empty()) {  // torch without Kineto writes no categories
-    if (fields.pid == "CPU functions") return Category::cpu_op;
-    if (fields.pid == "CUDA functions") return Category::kernel;
+Category EventBuilder::category_of(const Element& element) {
+  if (element.category.empty()) {  // torch without Kineto writes no categories
+    if (element.pid == "CPU functions") return Category::cpu_op;
+    if (element.pid == "CUDA functions") return Category::kernel;
     return Category::other;
   }
-  if (fields.category != last_category_name_) {
-    const TextId kept = trace_.texts.add(fields.category);  // outlives the batch
-    last_category_name_ = trace_.texts[kept];
+  if (element.category != last_category_name_) {
+    last_category_name_ = trace_.texts[trace_.texts.add(element.category)];
     last_category_ = find_category(last_category_name_);
   }
   return last_category_;
@@ -385,13 +414,15 @@ void EventBuilder::pair_brackets() {
   std::size_t unpaired = 0;
   for (const Bracket& bracket : brackets_) {
     std::vector<std::size_t>& stack = open[bracket.thread];
-    if (bracket.event != kEnd) {
+    if (bracket.event != kNoEvent) {
       stack.push_back(bracket.event);
     } else if (stack.empty()) {
       ++unpaired;
     } else {
       Event& event = event_at(stack.back());
-      event.duration_ns = std::min(bracket.time_ns - event.start_ns, kLatest);
+      const auto elapsed = static_cast<std::uint64_t>(bracket.time_ns) -
+                           static_cast<std::uint64_t>(event.start_ns);  // may need all 64 bits
+      event.duration_ns = static_cast<std::int64_t>(std::min<std::uint64_t>(elapsed, kLongest));
       stack.pop_back();
     }
   }
@@ -419,14 +450,21 @@ void EventBuilder::move_base(std::int64_t base_ns) {
 }
 
 void EventBuilder::add_top_level(std::string_view key, std::string_view json) {
-  if (json.empty()) return;
-  if (key == "deviceProperties") return read_devices(json);
-  if (key == "metadata" && json.front() == '{') return read_metadata(json);
-  if (json.front() == '{' || json.front() == '[') return;
   std::int64_t base = 0;
-  if (key == "baseTimeNanoseconds" && parse_integer(json, base) && std::abs(base) <= kLatest) {
-    move_base(base);
+  if (key == "deviceProperties") {
+    read_devices(json);
+  } else if (key == "metadata" && json.starts_with('{')) {
+    read_metadata(json);
+  } else {
+    if (key == "baseTimeNanoseconds" && parse_integer(json, base) && std::abs(base) <= kLongest) {
+      move_base(base);
+    }
+    add_metadata(key, json);
   }
+}
+
+void EventBuilder::add_metadata(std::string_view key, std::string_view json) {
+  if (json.starts_with('{') || json.starts_with('[')) return;
   const auto [found, is_new] = metadata_.try_emplace(std::string(key), trace_.metadata.size());
   if (is_new) trace_.metadata.push_back({std::string(key), ""});
   trace_.metadata[found->second].json = json;
@@ -441,10 +479,7 @@ void EventBuilder::read_metadata(std::string_view json) {
     field current;
     std::string_view key;
     if (std::move(part).get(current) || current.unescaped_key().get(key)) return;
-    // "metadata" itself would come back here.
-    if (key != "metadata" && key != "deviceProperties") {
-      add_top_level(key, token_of(current.value()));
-    }
+    add_metadata(key, token_of(current.value()));
   }
 }
 

@@ -46,35 +46,54 @@ class EventBuilder {
   void finish();
 
  private:
-  struct Fields;
   struct Bracket {  // one B or E event
     std::int64_t time_ns;
     std::uint32_t thread;
-    std::size_t event;  // kEnd for E
+    std::size_t event;  // kNoEvent for E
   };
 
-  [[nodiscard]] bool read_fields(simdjson::ondemand::object object, Fields& fields);
-  static void read_args(simdjson::ondemand::object args, Fields& fields);
-  [[nodiscard]] bool store(const Fields& fields);
-  [[nodiscard]] std::uint32_t thread_of(const Fields& fields);
-  [[nodiscard]] std::uint32_t details_of(const Fields& fields, Category category);
-  [[nodiscard]] Category category_of(const Fields& fields);
+  // What the args of an element say. Most have few of them, so this is cleared only after use.
+  struct Details {
+    Launch launch;
+    MemoryRecord memory;
+    std::string_view input_dims, input_types, concrete_inputs;
+  };
+
+  // One element of the event list, before it is known what it is: its keys come in any order.
+  struct Element {
+    char phase = '\0';
+    std::string_view category, name, pid, tid;
+    std::string_view start, duration;
+    std::int64_t external_id = 0, correlation = 0;
+  };
+
+  [[nodiscard]] bool read(simdjson::ondemand::object parts, Element& element);
+  void read_args(simdjson::ondemand::object args, Element& element);
+  [[nodiscard]] bool read_detail(const char* key, simdjson::ondemand::value& item);
+  [[nodiscard]] bool store(const Element& element);
+  void store_memory(const Element& element, std::int64_t start, std::uint32_t thread);
+  [[nodiscard]] std::uint32_t thread_of(const Element& element);
+  [[nodiscard]] std::uint32_t launch_index();
+  [[nodiscard]] std::uint32_t arguments_index(std::string_view name);
+  [[nodiscard]] Category category_of(const Element& element);
   [[nodiscard]] Event& event_at(std::size_t index);
   void push(const Event& event);
   void pair_brackets();
   void move_base(std::int64_t base_ns);
   void read_devices(std::string_view json);
   void read_metadata(std::string_view json);
+  void add_metadata(std::string_view key, std::string_view json);
 
   Trace& trace_;
   Mark mark_;
+  Details details_;
+  bool has_details_ = false;  // details_ is not what it is at first
   std::vector<std::vector<Event>> blocks_;
   std::vector<Bracket> brackets_;
 
   // What was seen last: most events stand beside one of the same kind and thread.
-  std::string_view last_category_name_;
+  std::string_view last_category_name_, last_pid_, last_tid_;  // in the pool
   Category last_category_ = Category::other;
-  TextId last_pid_ = 0, last_tid_ = 0;
   std::uint32_t last_thread_ = 0;
 
   std::unordered_map<std::uint64_t, std::uint32_t> threads_;  // pid << 32 | tid

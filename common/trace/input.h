@@ -8,8 +8,6 @@
 //   if (!input.problem().empty()) ...   // the file is cut or damaged behind what was read
 #pragma once
 
-#include <zlib.h>
-
 #include <cstddef>
 #include <filesystem>
 #include <memory>
@@ -20,9 +18,11 @@ namespace trace {
 
 class Input {
  public:
-  // Throws ReadError (reader.h) where there is nothing to read. "-" is standard input.
+  // Throws ReadError (reader.h) where there is nothing to open. "-" is standard input.
   static Input open(const std::filesystem::path& path);
-  explicit Input(std::string_view text) : text_(text), name_("the text") {}
+  explicit Input(std::string_view text);
+  Input(Input&&) noexcept;
+  ~Input();
 
   // Fills `buffer` as far as there are bytes; less than `size` only at the end.
   std::size_t read(char* buffer, std::size_t size);
@@ -31,14 +31,16 @@ class Input {
   [[nodiscard]] const std::string& problem() const { return problem_; }
 
  private:
-  struct Close {
-    void operator()(gzFile file) const { gzclose_r(file); }
-  };
-  Input() = default;
+  struct Gzip;
+  Input(int descriptor, std::string name);
+  [[nodiscard]] std::size_t read_file(char* buffer, std::size_t size);
+  [[nodiscard]] std::size_t read_gzip(char* buffer, std::size_t size);
 
-  std::string_view text_;
-  std::unique_ptr<gzFile_s, Close> file_;
-  std::string name_, problem_;
+  std::string_view text_;  // where there is no file
+  std::string head_;       // the first bytes of a plain file, which were read to tell its kind
+  int descriptor_ = -1;
+  std::unique_ptr<Gzip> gzip_;
+  std::string name_ = "the text", problem_;
 };
 
 }  // namespace trace

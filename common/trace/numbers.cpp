@@ -54,6 +54,26 @@ struct Decimal {
   }
 };
 
+// Nearly every number of a trace: no sign, no exponent, at most 18 digits when scaled.
+bool parse_plain(const char* next, const char* end, int scale, std::int64_t& result) {
+  constexpr std::uint64_t kPowers[] = {1, 10, 100, 1000};
+  const char* first = next;
+  std::uint64_t number = 0;
+  for (; next != end && is_digit(*next); ++next) {
+    number = 10 * number + static_cast<unsigned>(*next - '0');
+  }
+  const auto digits = next - first;
+  int missing = scale;
+  if (next != end && *next == '.') {
+    for (++next; missing > 0 && next != end && is_digit(*next); ++next, --missing) {
+      number = 10 * number + static_cast<unsigned>(*next - '0');
+    }
+  }
+  if (next != end || digits == 0 || digits + scale > 18) return false;
+  result = static_cast<std::int64_t>(number * kPowers[missing]);
+  return true;
+}
+
 }  // namespace
 
 bool parse_scaled(std::string_view text, int scale, std::int64_t& result) {
@@ -62,6 +82,7 @@ bool parse_scaled(std::string_view text, int scale, std::int64_t& result) {
   while (end != next && static_cast<unsigned char>(end[-1]) <= ' ') --end;
   if (end - next >= 2 && *next == '"' && end[-1] == '"') ++next, --end;
 
+  if (parse_plain(next, end, scale, result)) return true;
   const bool is_negative = next != end && *next == '-';
   next += is_negative;
   Decimal number{.exponent = scale};

@@ -15,7 +15,7 @@
 
 namespace trace {
 
-// `text` * 10^scale as an integer; what is left over is rounded, halves to even.
+// `text` * 10^scale as an integer, scale 0 to 3; what is left over is rounded, halves to even.
 [[nodiscard]] bool parse_scaled(std::string_view text, int scale, std::int64_t& result);
 
 [[nodiscard]] inline bool parse_integer(std::string_view text, std::int64_t& result) {

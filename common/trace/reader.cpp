@@ -25,6 +25,8 @@ namespace {
 
 // A value that is larger is passed over: no event and no metadata that matters comes near.
 constexpr std::size_t kLargestValue = 32 << 20;
+// An unfinished event of this size is more than one.
+constexpr std::size_t kSuspicious = 64 << 10;
 // Longer than what is_event_start looks at.
 constexpr std::size_t kOverlap = 256;
 
@@ -32,7 +34,8 @@ constexpr std::size_t kOverlap = 256;
 // belong to the window, too: the reader writes brackets there.
 class Window {
  public:
-  explicit Window(Input& input) : input_(input), buffer_(kMargin + simdjson::SIMDJSON_PADDING) {}
+  explicit Window(Input& input)
+      : input_(input), buffer_(2 * kMargin + simdjson::SIMDJSON_PADDING) {}
 
   [[nodiscard]] std::string_view text() const { return {buffer_.data() + begin_, end_ - begin_}; }
   [[nodiscard]] char* data() { return buffer_.data() + begin_; }
@@ -52,7 +55,7 @@ class Window {
     std::memmove(buffer_.data() + kMargin, data(), text().size());
     end_ -= begin_ - kMargin;
     begin_ = kMargin;
-    const std::size_t needed = kMargin + size + simdjson::SIMDJSON_PADDING;
+    const std::size_t needed = kMargin + size + kMargin + simdjson::SIMDJSON_PADDING;
     if (buffer_.size() < needed) buffer_.resize(needed);
     const std::size_t wanted = begin_ + size - end_;
     const std::size_t got = input_.read(buffer_.data() + end_, wanted);
@@ -69,7 +72,7 @@ class Window {
   }
 
  private:
-  static constexpr std::size_t kMargin = 1;
+  static constexpr std::size_t kMargin = 2;  // on both sides
 
   Input& input_;
   std::vector<char> buffer_;
@@ -94,6 +97,8 @@ class Reader {
     } else if (first == '{') {
       window_.consume(1);
       trace_.report.truncated = !read_members();
+    } else if (first == kNothing && input_.problem().empty()) {
+      throw ReadError(fmt::format("{} is empty; record the trace again", input_.name()));
     } else if (first != kNothing) {
       throw ReadError(
           fmt::format("{} is not a trace: it begins with neither {{ nor [", input_.name()));
@@ -276,14 +281,17 @@ class Reader {
       is_lost_ = false;
       return true;
     }
+    std::size_t resume = mended.end;
     if (event.framing == Framing::needs_more && mended.framing == Framing::needs_more) {
-      return false;
+      // The file ends here. Or this event lacks its own end and swallowed those behind it.
+      resume = find_event_start(window_.text(), 1);
+      if (window_.text().size() < kSuspicious || resume == std::string_view::npos) return false;
     }
     drop();
     if (event.framing == Framing::whole) {
       window_.consume(event.end);
     } else {
-      find_next_event(std::max<std::size_t>(mended.end, 1));
+      find_next_event(std::max<std::size_t>(resume, 1));
     }
     return true;
   }
@@ -371,11 +379,6 @@ class Reader {
     const std::string_view problem =
         input_.problem().empty() ? "the file ends too early" : std::string_view(input_.problem());
     const EventBuilder::Mark mark = builder_.mark();
-    if (report.bytes == 0) {
-      throw ReadError(input_.problem().empty()
-                          ? fmt::format("{} is empty; record the trace again", input_.name())
-                          : fmt::format("{} holds nothing to read: {}", input_.name(), problem));
-    }
     if (mark.elements == 0 && report.truncated) {
       throw ReadError(fmt::format("{} holds not one whole event: {}, after {} bytes", input_.name(),
                                   problem, report.bytes));

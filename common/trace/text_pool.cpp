@@ -8,6 +8,13 @@ namespace {
 
 constexpr std::size_t kBlockSize = 1 << 16;
 
+template <typename Word>
+Word load(const char* data) {
+  Word word;
+  std::memcpy(&word, data, sizeof word);
+  return word;
+}
+
 // Eight bytes at a time, because the reader looks up a name of some 20 bytes for every event.
 std::uint32_t hash_of(std::string_view text) {
   constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15;  // 2^64 / golden ratio: spreads all bits
@@ -16,16 +23,17 @@ std::uint32_t hash_of(std::string_view text) {
     hash = (hash ^ word) * kOdd;
     hash ^= hash >> 32;
   };
-  const char* next = text.data();
-  std::size_t left = text.size();
-  for (; left >= 8; left -= 8, next += 8) {
-    std::uint64_t word;
-    std::memcpy(&word, next, 8);
-    mix(word);
+  const char* data = text.data();
+  const std::size_t size = text.size();
+  if (size >= 8) {
+    for (std::size_t at = 0; at + 8 < size; at += 8) mix(load<std::uint64_t>(data + at));
+    mix(load<std::uint64_t>(data + size - 8));  // may overlap the word before
+  } else if (size >= 4) {
+    mix(std::uint64_t{load<std::uint32_t>(data)} << 32 | load<std::uint32_t>(data + size - 4));
+  } else if (size > 0) {
+    mix(std::uint64_t{load<std::uint8_t>(data)} << 16 | load<std::uint8_t>(data + size / 2) << 8 |
+        load<std::uint8_t>(data + size - 1));
   }
-  std::uint64_t tail = 0;
-  for (; left > 0; --left) tail = tail << 8 | static_cast<unsigned char>(*next++);
-  mix(tail);
   return static_cast<std::uint32_t>(hash);
 }
 
