@@ -7,7 +7,7 @@ SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h
 export PATH := $(CURDIR)/.venv/tools:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test asan $(CHAPTERS) diff results format format-check bench-table bench-overhead clean distclean
+.PHONY: help setup build run test asan $(CHAPTERS) diff results docs docs-check format format-check bench-table bench-overhead clean distclean
 
 help:
 	@echo 'make run              set up what is missing, build, run the chapters: tables here, traces in traces/'
@@ -16,6 +16,7 @@ help:
 	@echo 'make 01_naive         build and run one chapter; ARGS="--seq 2048" goes to it, ARGS=--help lists'
 	@echo 'make diff N=02        what changed from the chapter before'
 	@echo 'make results          record this machine'"'"'s traces and tables into docs/results/'
+	@echo 'make docs             fill README and docs/ from recordings and sources; docs-check only looks'
 	@echo 'make bench-table      file to table, against Python'
 	@echo 'make bench-overhead   what the profiler itself costs'
 	@echo 'make format           lay out the sources; format-check only looks'
@@ -53,6 +54,17 @@ diff:
 	if [ -z "$(N)" ] || [ -z "$$chapter" ] || [ -z "$$before" ]; then \
 	  echo 'make diff N=02: N is the number of a chapter that has one before it' >&2; exit 2; fi; \
 	git --no-pager diff --no-index chapters/$$before/main.cpp chapters/$$chapter/main.cpp || [ $$? = 1 ]
+
+results: setup
+	@cmake --build --preset release --target $(CHAPTERS)
+	@tools/record.sh $(CHAPTERS)
+
+# Pages quote recordings and sources: docs fills them in, docs-check only looks.
+docs:
+	@python3 tools/docs.py
+
+docs-check:
+	@python3 tools/docs.py --check
 
 format:
 	@tools/setup.sh clang-format

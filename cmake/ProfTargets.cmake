@@ -35,9 +35,11 @@ function(prof_use_torch target)
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Werror=invalid-pch>)
 endfunction()
 
-# The chapter chapters/<name>/main.cpp as the program <build folder>/<name>.
+# The chapter chapters/<name>/main.cpp, and further sources beside it, as the program <build folder>/<name>.
+#   prof_add_chapter(03_sdpa backends.cpp)
 function(prof_add_chapter name)
-  add_executable(${name} ${PROJECT_SOURCE_DIR}/chapters/${name}/main.cpp)
+  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/chapters/${name}/)
+  add_executable(${name} ${PROJECT_SOURCE_DIR}/chapters/${name}/main.cpp ${ARGN})
   target_link_libraries(${name} PRIVATE prof::chapter)
   prof_use_torch(${name})
 endfunction()

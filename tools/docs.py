@@ -3,26 +3,43 @@
 """Fills what pages quote from recordings and sources, so that no page can drift from them.
 
     tools/docs.py            rewrite the pages
-    tools/docs.py --check    exit 1 and name the page if one differs from what would be written
+    tools/docs.py --check    exit 1 and name the page if one differs from what would be written, or if
+                             a recording is of other code than the chapter has now
+    tools/docs.py --stamp RECORDING...   remember of which code these recordings are
 
-A page holds markers, and whatever stands between a marker and its end is replaced:
+A page holds markers, and what stands between a marker and its end is replaced. Blocks:
 
-    <!-- fill: table docs/results/01_naive.naive.h200.txt rows=8 columns="Name,CUDA total" -->
-    <!-- fill: lines docs/results/bench_table.cpu.txt -->
-    <!-- fill: chapters -->
+    <!-- fill: table RECORDING.txt rows=8 columns="Name,CUDA total" -->   head of a profiler table
+    <!-- fill: explain RECORDING.json.gz -->                facts and findings, by readtrace
+    <!-- fill: readtrace tree RECORDING.json.gz --step 2 -->        what a command prints
+    <!-- fill: code chapters/01_naive/main.cpp attention -->        a region marked [begin attention]
+    <!-- fill: diff 01_naive 02_inplace -->                 what changed between two chapters
+    <!-- fill: lines docs/results/bench_table.cpu.txt -->   a file as it stands
+    <!-- fill: chapters -->                                 the list of chapters
     <!-- end -->
 
-and, within a sentence, `<!-- fig: docs/results/build.json clean_build_minutes .1f -->7.2<!-- end -->`.
-Needs Python 3.10 and nothing else.
+and within a sentence:
+
+    <!-- fig: fact RECORDING.json.gz "CUDA time per forward" -->1.065ms<!-- end -->
+    <!-- fig: cell RECORDING.txt aten::bmm "CUDA total" -->506.462us<!-- end -->
+    <!-- fig: json docs/results/build.cpu.json clean_build_seconds .0f -->431<!-- end -->
+
+RECORDING is a name in docs/results. Needs Python 3.10 and, for `explain`, `readtrace` and `fact`, the
+program build/readtrace.
 """
 import argparse
+import functools
+import gzip
+import hashlib
 import json
 import pathlib
 import re
 import shlex
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+RESULTS = "docs/results/"
 BLOCK = re.compile(r"(<!-- fill: (?P<command>.*?) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
 INLINE = re.compile(r"(<!-- fig: (?P<command>.*?) -->)(?P<body>.*?)(<!-- end -->)")
 RULE = re.compile(r"-+")
@@ -43,32 +60,91 @@ def code_block(text):
     return "```\n" + text.rstrip("\n") + "\n```\n"
 
 
-def table(name, rows="8", columns=None):
-    """The head of a recorded profiler table, some of its columns, and its footer."""
-    lines = text_of(name).splitlines()
-    rule = next(i for i, line in enumerate(lines) if line.startswith("---"))
-    spans = [match.span() for match in RULE.finditer(lines[rule])]
+def parsed_table(name):
+    """Titles, rows (lists of cells, padded as they stand) and footer lines of a recorded table."""
+    text = text_of(RESULTS + name).splitlines()
+    rules = [i for i, line in enumerate(text) if line.startswith("---")]
+    spans = [match.span() for match in RULE.finditer(text[rules[0]])]
 
     def cells(line):
-        # Padding stands left of a cell: take it along from the end of the column before.
         return [line[start:end] for start, end in spans]
 
-    titles = [cell.strip() for cell in cells(lines[rule + 1])]
+    titles = re.split(" {2,}", text[rules[0] + 1].strip())  # some are wider than their column
+    return titles, [cells(line) for line in text[rules[1] + 1:rules[2]]], text[rules[2] + 1:]
+
+
+def column_of(name, titles, title):
+    if title not in titles:
+        raise DocsError(f"{name} has no column {title}: it has {', '.join(titles)}")
+    return titles.index(title)
+
+
+def table(name, rows="8", columns=None):
+    """The head of a recorded profiler table, some of its columns, and its footer."""
+    titles, cells, footer = parsed_table(name)
     wanted = columns.split(",") if columns else titles
-    missing = [title for title in wanted if title not in titles]
-    if missing:
-        raise DocsError(f"{name} has no column {', '.join(missing)}: it has {', '.join(titles)}")
-    picked = [titles.index(title) for title in wanted]
+    picked = [column_of(name, titles, title) for title in wanted]
+    shown = [titles] + cells[:int(rows)]
+    # As narrow as what is shown allows: a page has fewer columns than a terminal.
+    widths = [max(len(row[i].strip()) for row in shown) for i in picked]
+    text = ["  ".join(row[i].strip().rjust(width) for i, width in zip(picked, widths)) for row in shown]
+    rule = "  ".join("-" * width for width in widths)
+    dropped = ["..."] if len(cells) > int(rows) else []
+    return code_block("\n".join([rule, text[0], rule, *text[1:], *dropped, rule, *footer]))
 
-    def row(line):
-        return "  ".join(cells(line)[i] for i in picked).rstrip()
 
-    end = next(i for i in range(rule + 3, len(lines)) if lines[i].startswith("---"))
-    body = lines[rule + 3:min(end, rule + 3 + int(rows))]
-    dropped = ["..."] if end - rule - 3 > int(rows) else []
-    shown = [row(lines[rule]), row(lines[rule + 1]), row(lines[rule])]
-    shown += [row(line) for line in body] + dropped + [row(lines[rule])] + lines[end + 1:]
-    return code_block("\n".join(shown))
+def cell(name, row, column):
+    """One cell: of the first row whose name starts with `row`."""
+    titles, cells, _ = parsed_table(name)
+    for line in cells:
+        if line[0].strip().startswith(row):
+            return line[column_of(name, titles, column)].strip()
+    raise DocsError(f"{name} has no row {row}")
+
+
+@functools.cache
+def printed_by_readtrace(*arguments):
+    program = ROOT / "build" / "readtrace"
+    if not program.is_file():
+        raise DocsError("build/readtrace is not there: run `make build` first")
+    words = [RESULTS + word if word.endswith(".json.gz") else word for word in arguments]
+    result = subprocess.run([program, *words], cwd=ROOT, text=True, capture_output=True, check=False)
+    if result.returncode != 0:
+        raise DocsError(f"readtrace {' '.join(words)}: {result.stderr.strip()}")
+    return result.stdout
+
+
+def readtrace(*arguments):
+    return code_block(printed_by_readtrace(*arguments))
+
+
+def explain(name):
+    return readtrace("explain", name)
+
+
+def fact(name, key):
+    """The value of one line of `readtrace explain`."""
+    for line in printed_by_readtrace("explain", name).splitlines():
+        if line.strip().startswith(key):
+            return line.strip()[len(key):].strip()
+    raise DocsError(f"{name} has no fact '{key}'")
+
+
+def region(path, name):
+    match = re.search(rf"^// \[begin {name}\]\n(.*?)^// \[end {name}\]$", text_of(path), re.DOTALL | re.MULTILINE)
+    if not match:
+        raise DocsError(f"{path} has no region {name}")
+    return match[1]
+
+
+def code(path, name):
+    return "```cpp\n" + region(path, name) + "```\n"
+
+
+def diff(before, after):
+    command = ["git", "diff", "--no-index", "--no-color", "--", f"chapters/{before}/main.cpp", f"chapters/{after}/main.cpp"]
+    text = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False).stdout
+    return "```diff\n" + "\n".join(text.splitlines()[4:]) + "\n```\n"
 
 
 def lines(name):
@@ -87,49 +163,94 @@ def chapters():
     return out
 
 
-def figure(name, key, spec=""):
+def json_value(name, key, spec=""):
     values = json.loads(text_of(name))
     if key not in values:
         raise DocsError(f"{name} has no {key}")
     return format(values[key], spec)
 
 
-BLOCKS = {"table": table, "lines": lines, "chapters": chapters}
+BLOCKS = {"table": table, "explain": explain, "readtrace": readtrace, "code": code, "diff": diff, "lines": lines,
+          "chapters": chapters}
+INLINES = {"fact": fact, "cell": cell, "json": json_value}
+
+
+def call(functions, words):
+    command, *words = words
+    if command not in functions:
+        raise DocsError(f"no such marker: {command}")
+    if command == "readtrace":
+        return readtrace(*words)
+    named = dict(word.split("=", 1) for word in words if re.match(r"[a-z]+=", word))
+    return functions[command](*[word for word in words if not re.match(r"[a-z]+=", word)], **named)
 
 
 def filled(text):
-    def block(match):
-        command, *words = shlex.split(match["command"])
-        if command not in BLOCKS:
-            raise DocsError(f"no such marker: {command}")
-        positional = [word for word in words if "=" not in word]
-        named = dict(word.split("=", 1) for word in words if "=" in word)
-        return match[1] + BLOCKS[command](*positional, **named) + match[4]
+    text = BLOCK.sub(lambda match: match[1] + call(BLOCKS, shlex.split(match["command"])) + match[4], text)
+    return INLINE.sub(lambda match: match[1] + call(INLINES, shlex.split(match["command"])) + match[3], text)
 
-    text = BLOCK.sub(block, text)
-    return INLINE.sub(lambda match: match[1] + figure(*match["command"].split()) + match[3], text)
+
+# ---- Recordings
+
+STAMPS = "docs/results/recorded_from.json"
+# What must not be in a published trace: absolute paths of somebody's machine, names of hosts and users.
+PRIVATE = re.compile(rb'"/(?:home|root|Users|tmp|work|opt|usr|var|mnt|data)/|"(?:host|hostname|user|username)"\s*:')
+
+
+def code_hash(recording):
+    """Of the attention region of the chapter that a recording (01_naive.naive.h200.json.gz) is of."""
+    chapter = recording.split(".")[0]
+    return hashlib.sha256(region(f"chapters/{chapter}/main.cpp", "attention").encode()).hexdigest()[:16]
+
+
+def stamp(recordings):
+    path = ROOT / STAMPS
+    stamps = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    for recording in recordings:
+        name = pathlib.Path(recording).name
+        stamps[name] = code_hash(name)
+    path.write_text(json.dumps(stamps, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def check_recordings():
+    stamps = json.loads(text_of(STAMPS))
+    names = sorted(path.name for path in (ROOT / RESULTS).glob("*.json.gz"))
+    for name in names:
+        if stamps.get(name) != code_hash(name):
+            raise DocsError(f"{name} was recorded from other code than its chapter has now: run `make results` "
+                            "on that device")
+        if PRIVATE.search(gzip.decompress((ROOT / RESULTS / name).read_bytes())):
+            raise DocsError(f"{name} holds a path, a host or a user: record it again from a neutral folder")
+    return len(names)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--stamp", nargs="+", metavar="RECORDING")
     args = parser.parse_args()
+    if args.stamp:
+        return stamp(args.stamp)
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    stale = []
-    for page in pages:
-        before = page.read_text(encoding="utf-8")
-        try:
+    stale, page = [], pathlib.Path(STAMPS)
+    try:
+        recordings = check_recordings() if args.check else 0
+        for page in pages:
+            before = page.read_text(encoding="utf-8")
             after = filled(before)
-        except DocsError as error:
-            sys.exit(f"{page.relative_to(ROOT)}: {error}")
-        if before == after:
-            continue
-        stale.append(str(page.relative_to(ROOT)))
-        if not args.check:
-            page.write_text(after, encoding="utf-8")
+            if before == after:
+                continue
+            stale.append(str(page.relative_to(ROOT)))
+            if not args.check:
+                page.write_text(after, encoding="utf-8")
+    except DocsError as error:
+        sys.exit(f"{page}: {error}")
     if args.check and stale:
         sys.exit(f"{', '.join(stale)}: not what the recordings say; run `make docs` and look at the change")
-    print(f"docs: {len(pages)} pages, {len(stale)} {'rewritten' if stale else 'changed'}")
+    if args.check:
+        print(f"docs: {len(pages)} pages say what {recordings} recordings and the sources say")
+    else:
+        print(f"docs: {len(pages)} pages, rewritten: {', '.join(stale) or 'none'}")
 
 
 if __name__ == "__main__":

@@ -13,10 +13,8 @@
 // Run:   make 01_naive            (or build/01_naive --help)
 // Page:  docs/01_naive.md
 #include <ATen/Functions.h>
-#include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
 #include "chapter/inputs.h"
 #include "chapter/report.h"
@@ -38,39 +36,39 @@ const chapter::Info kChapter{
 at::Tensor attention(const at::Tensor& q, at::Tensor k, at::Tensor v, const at::Tensor& mask) {
   k = chapter::repeat_kv(k, q.size(1));  // [B, H, S, D]; nothing to do where Hkv = H
   v = chapter::repeat_kv(v, q.size(1));
-  const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(-1)));
-
   at::Tensor scores = at::matmul(q, k.transpose(-2, -1));  // [B, H, S, S]
-  scores = scores * scale;
-  scores = scores.masked_fill(mask, -std::numeric_limits<double>::infinity());
+  scores = scores * (1.0 / std::sqrt(q.size(-1)));
+  scores = scores.masked_fill(mask, -INFINITY);
   scores = at::softmax(scores, -1);
   return at::matmul(scores, v);  // [B, H, S, D]
 }
 // [end attention]
+
+chapter::Recording record(const chapter::Options& options, const chapter::Inputs& in) {
+  const auto forward = [&] { return attention(in.q, in.k, in.v, in.mask); };
+  const chapter::Error error = chapter::check(options, forward(), in);  // ends a wrong program
+
+  // The first calls are colder than the rest: libraries choose algorithms, the allocator asks the
+  // device for memory. Warm up, then look.
+  for (int i = 0; i < 3; ++i) forward();
+  const std::int64_t peak = prof::peak_memory(options.device.type(), forward);
+
+  prof::Profiler profiler(chapter::profiler_options(options, error, peak));
+  for (std::int64_t step = 0; step < options.steps(); ++step) {
+    {
+      const prof::record_function scope("attn_fwd");
+      forward();
+    }
+    profiler.step();
+  }
+  return chapter::finish(options, profiler, "attn_fwd");
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
   return chapter::run(argc, argv, kChapter, [](const chapter::Options& options) {
     const chapter::Inputs in = chapter::make_inputs(options);
-    const auto forward = [&] { return attention(in.q, in.k, in.v, in.mask); };
-    chapter::check(options, forward(), in);  // a wrong result ends the program here
-
-    // The first calls are colder than the rest: libraries choose algorithms, the allocator asks the
-    // device for memory. Warm up, then look.
-    for (int i = 0; i < 3; ++i) forward();
-    const std::int64_t peak = prof::peak_memory(options.device.type(), forward);
-
-    prof::Profiler profiler(chapter::profiler_options(options, peak));
-    for (std::int64_t step = 0; step < options.steps(); ++step) {
-      {
-        const prof::record_function scope("attn_fwd");
-        forward();
-      }
-      profiler.step();
-    }
-
-    const explain::Facts facts = chapter::report(options, profiler, "attn_fwd");
-    fmt::print("{}", explain::copies_to_text(facts));
+    chapter::show(options, record(options, in));
   });
 }

@@ -83,7 +83,7 @@ Error error_of(const at::Tensor& out, const Inputs& inputs) {
   return error;
 }
 
-void check(const Options& options, const at::Tensor& out, const Inputs& inputs) {
+Error check(const Options& options, const at::Tensor& out, const Inputs& inputs) {
   const Error error = error_of(out, inputs);
   const std::string text = fmt::format(
       "relative error {:.1e} against float64 attention (at most {:.1e}), largest "
@@ -93,6 +93,7 @@ void check(const Options& options, const at::Tensor& out, const Inputs& inputs) 
     throw WrongResult(fmt::format("{}: wrong result: {}", options.info.name, text));
   }
   fmt::print("Correct   {}\n", text);
+  return error;
 }
 
 }  // namespace chapter

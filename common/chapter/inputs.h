@@ -45,6 +45,6 @@ class WrongResult : public std::runtime_error {
 };
 
 // Prints the error against float64 in one line; throws WrongResult if it is not acceptable.
-void check(const Options& options, const at::Tensor& out, const Inputs& inputs);
+Error check(const Options& options, const at::Tensor& out, const Inputs& inputs);
 
 }  // namespace chapter

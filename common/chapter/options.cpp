@@ -173,7 +173,8 @@ Defaults defaults_for(const prof::Machine::Gpu* gpu) {
                              : "the blog's shape; fp16, since bf16 needs compute capability 8.0";
   // A quarter of the card: the desktop, other programs and the CUDA context want theirs as well.
   // Four score tensors is more than any variant keeps alive.
-  const Info most{.name = {}, .variant = {}, .summary = {}, .next = {}, .score_tensors = 4};
+  Info most;
+  most.score_tensors = 4;
   while (defaults.shape.batch > 1 && bytes_needed(most, defaults.shape, defaults.dtype) >
                                          static_cast<double>(gpu->total_memory) / 4) {
     defaults.shape.batch /= 2;
@@ -254,6 +255,12 @@ Options parse_options(int argc, const char* const* argv, const Info& info,
   app.add_option("--out", options.out, "Folder for trace and table")->capture_default_str();
   app.add_option("--seed", options.seed, "Seed of the random inputs")->capture_default_str();
 
+  for (const auto& [name, help, values] : info.extra_options) {
+    app.add_option(name, options.extra[name] = values.front(), help)
+        ->check(CLI::IsMember(values))
+        ->capture_default_str();
+  }
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -268,6 +275,9 @@ Options parse_options(int argc, const char* const* argv, const Info& info,
   refuse_unwritable(options);
   if (options.sort_by.empty()) {
     options.sort_by = options.on_gpu() ? "cuda_time_total" : "cpu_time_total";
+  }
+  if (info.why_impossible) {
+    if (const std::string why = info.why_impossible(options); !why.empty()) refuse(info, why);
   }
   return options;
 }

@@ -12,13 +12,23 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "profiler/device.h"
 #include "profiler/schedule.h"
 
 namespace chapter {
+
+// An option that only one chapter has: one of a few words.
+struct ExtraOption {
+  std::string name;  // "--backend"
+  std::string help;
+  std::vector<std::string> values;  // the first one is the default
+};
 
 // What a chapter says about itself, once, at the top of its main.cpp.
 struct Info {
@@ -28,6 +38,9 @@ struct Info {
   std::string next;     // the command to go on with
   // Live [B, H, S, S] tensors at the peak: what decides whether a shape fits. 0 = none is made.
   int score_tensors = 0;
+  std::vector<ExtraOption> extra_options{};
+  // Why these options cannot be run on this machine, in one sentence; "" where they can.
+  std::function<std::string(const struct Options&)> why_impossible{};
 };
 
 // Sizes of one attention call: q is [B, H, S, D], k and v are [B, Hkv, S, D].
@@ -60,6 +73,7 @@ struct Options {
   bool full_table = false;  // PyTorch's table even where the terminal is too narrow for it
   std::filesystem::path out = "traces";
   std::uint64_t seed = 0;
+  std::map<std::string, std::string> extra{};  // by name: extra.at("--backend")
 
   // Iterations of the profiled loop: all cycles of the schedule.
   [[nodiscard]] std::int64_t steps() const;

@@ -69,7 +69,8 @@ std::string shortened(const std::string& name, std::size_t width) {
 }
 
 // The four columns that most questions need, as wide as the terminal.
-std::string short_table(const Options& options, const trace::Averages& averages, std::size_t width) {
+std::string short_table(const Options& options, const trace::Averages& averages,
+                        std::size_t width) {
   constexpr std::size_t kNumbers = 3 * 12;
   const std::size_t name_width = std::clamp<std::size_t>(width, 60, 100) - kNumbers;
   std::string text = fmt::format("{:<{}}{:>12}{:>12}{:>12}\n", "Name", name_width, "CPU total",
@@ -85,17 +86,16 @@ std::string short_table(const Options& options, const trace::Averages& averages,
   return text;
 }
 
-void print_table(const Options& options, const trace::Averages& averages, const std::string& table,
-                 const std::filesystem::path& file) {
+void print_table(const Options& options, const Recording& recording) {
   const std::size_t width = terminal_width();
-  const bool fits = width == 0 || table.find('\n') <= width;
+  const bool fits = width == 0 || recording.table.find('\n') <= width;
   if (fits || options.full_table) {
-    fmt::print("\n{}\n", table);
+    fmt::print("\n{}\n", recording.table);
     return;
   }
-  fmt::print("\n{}", short_table(options, averages, width));
+  fmt::print("\n{}", short_table(options, recording.averages, width));
   fmt::print("The terminal is too narrow for all columns: see {}, or add --full-table.\n\n",
-             file.string());
+             recording.table_file.string());
 }
 
 }  // namespace
@@ -129,7 +129,8 @@ int run(int argc, const char* const* argv, const Info& info,
   }
 }
 
-prof::ProfilerOptions profiler_options(const Options& options, std::int64_t peak_memory) {
+prof::ProfilerOptions profiler_options(const Options& options, const Error& error,
+                                       std::int64_t peak_memory) {
   prof::ProfilerOptions profiler;
   profiler.schedule = options.schedule;
   profiler.activities = {prof::Activity::cpu};
@@ -137,31 +138,36 @@ prof::ProfilerOptions profiler_options(const Options& options, std::int64_t peak
   profiler.record_shapes = options.record_shapes;
   profiler.profile_memory = options.profile_memory;
   profiler.with_flops = options.with_flops;
-  profiler.metadata = {
-      {"chapter", options.info.name},    {"variant", options.info.variant},
-      {"shape", options.shape.label()},  {"dtype", options.dtype_name()},
-      {"device", device_text(options)},  {"libtorch", libtorch_text(options.machine)},
-      {"peak_memory_bytes", peak_memory}};
+  profiler.metadata = {{"chapter", options.info.name},
+                       {"variant", options.info.variant},
+                       {"shape", options.shape.label()},
+                       {"dtype", options.dtype_name()},
+                       {"device", device_text(options)},
+                       {"libtorch", libtorch_text(options.machine)},
+                       {"relative_error", fmt::format("{:.1e}", error.relative_l2)},
+                       {"peak_memory_bytes", peak_memory}};
   return profiler;
 }
 
-explain::Facts report(const Options& options, prof::Profiler& profiler, const std::string& label) {
+Recording finish(const Options& options, prof::Profiler& profiler, const std::string& label) {
   const trace::Trace& trace = profiler.stop();
-  const trace::Averages averages = trace::key_averages(trace);
-  const std::string table =
-      averages.table({.sort_by = options.sort_by, .row_limit = options.row_limit});
-  const std::filesystem::path table_file = options.file(".txt");
-  const std::filesystem::path trace_file = options.file(".json.gz");
-  profiler.export_chrome_trace(trace_file);
-  trace::write_file(table_file, table);
+  Recording recording;
+  recording.averages = trace::key_averages(trace);
+  recording.table =
+      recording.averages.table({.sort_by = options.sort_by, .row_limit = options.row_limit});
+  recording.table_file = options.file(".txt");
+  recording.trace_file = options.file(".json.gz");
+  profiler.export_chrome_trace(recording.trace_file);
+  trace::write_file(recording.table_file, recording.table);
+  recording.facts = explain::facts(trace::OpTree(trace), label);
+  return recording;
+}
 
-  print_table(options, averages, table, table_file);
+void show(const Options& options, const Recording& recording) {
+  print_table(options, recording);
   fmt::print("Trace     {}  (open it in https://ui.perfetto.dev)\nTable     {}\n\n",
-             trace_file.string(), table_file.string());
-  const trace::OpTree tree(trace);
-  explain::Facts facts = explain::facts(tree, label);
-  fmt::print("{}", explain::to_text(facts));
-  return facts;
+             recording.trace_file.string(), recording.table_file.string());
+  fmt::print("{}{}", explain::to_text(recording.facts), explain::copies_to_text(recording.facts));
 }
 
 }  // namespace chapter

@@ -4,15 +4,17 @@
 // above the table, the table, the files, and the facts below it.
 //
 //   return chapter::run(argc, argv, kChapter, [](const chapter::Options& options) { ... });
-//   prof::Profiler profiler(chapter::profiler_options(options, peak));
-//   const trace::OpTree tree = chapter::report(options, profiler, "attn_fwd");
+//   prof::Profiler profiler(chapter::profiler_options(options, error, peak));
+//   chapter::show(options, chapter::finish(options, profiler, "attn_fwd"));
 #pragma once
 
 #include <functional>
 
+#include "chapter/inputs.h"
 #include "chapter/options.h"
 #include "explain/facts.h"
 #include "profiler/profiler.h"
+#include "trace/key_averages.h"
 
 namespace chapter {
 
@@ -21,13 +23,27 @@ namespace chapter {
 [[nodiscard]] int run(int argc, const char* const* argv, const Info& info,
                       const std::function<void(const Options&)>& body);
 
-// The profiler as the command line asks for it. `peak_memory` (bytes, of one forward) goes into the
-// trace's metadata, beside shape, dtype and versions, so that the file alone gives all facts.
-[[nodiscard]] prof::ProfilerOptions profiler_options(const Options& options,
+// The profiler as the command line asks for it. The error and `peak_memory` (bytes, of one forward)
+// go into the trace's metadata, beside shape, dtype and versions, so that the file alone gives all
+// facts.
+[[nodiscard]] prof::ProfilerOptions profiler_options(const Options& options, const Error& error,
                                                      std::int64_t peak_memory);
 
-// Stops the profiler, prints the table, writes trace and table under options.out, prints the facts
-// about the forwards marked `label`, and returns them for the chapter's own finding.
-explain::Facts report(const Options& options, prof::Profiler& profiler, const std::string& label);
+// What a profiled run left behind: the files are written, nothing is printed yet.
+struct Recording {
+  trace::Averages averages;
+  std::string table;  // PyTorch's, as the options ask for it
+  std::filesystem::path table_file, trace_file;
+  explain::Facts facts;
+};
+
+// Stops the profiler, writes trace and table under options.out, and works out the facts about the
+// forwards marked `label`.
+[[nodiscard]] Recording finish(const Options& options, prof::Profiler& profiler,
+                               const std::string& label);
+
+// Prints the table (a short form where the terminal is too narrow), the files' names, facts and
+// findings.
+void show(const Options& options, const Recording& recording);
 
 }  // namespace chapter

@@ -23,6 +23,11 @@ bool is_runtime(Category category) {
   return category == Category::cuda_runtime || category == Category::cuda_driver;
 }
 
+std::string unquoted(std::string_view json) {
+  const bool is_string = json.size() >= 2 && json.front() == '"' && json.back() == '"';
+  return std::string(is_string ? json.substr(1, json.size() - 2) : json);
+}
+
 double total_us(const Copy& copy) {
   return copy.time_us * static_cast<double>(copy.count);
 }
@@ -150,6 +155,7 @@ class Collector {
     }
     facts_.idle_share = idle_share();
     facts_.peak_memory = peak_memory();
+    facts_.relative_error = unquoted(trace_.metadata_value("relative_error"));
     // With a device, an aten::copy_ only launches the copy; without, it is the copy.
     if (!facts_.on_gpu) {
       for (const auto& [event, chain] : cpu_copies_) add_copy(event, 0, chain);

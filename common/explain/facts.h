@@ -50,7 +50,9 @@ struct Facts {
   std::int64_t bytes_copied = 0;     // by the device's memcpys of all forwards
   std::int64_t unattributed = 0;     // GPU operations launched before the recording, or by no op
   std::optional<std::int64_t> peak_memory;  // bytes, from the file's `peak_memory_bytes`
-  std::vector<Copy> copies;                 // what takes most time first
+  std::string relative_error;       // against float64, as the chapter wrote it; "" where it did not
+  std::optional<double> occupancy;  // of the kernel that takes most time: resident / possible warps
+  std::vector<Copy> copies;         // what takes most time first
 };
 
 [[nodiscard]] Facts facts(const trace::OpTree& tree, std::string_view label);

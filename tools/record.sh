@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Records what the chapters print on this machine: record.sh CHAPTER...
+# Each becomes docs/results/<chapter>.<variant>.<device>.{json.gz,txt}; other devices' files stay as
+# they are. Pages quote these files: run `make docs` afterwards.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+for chapter in "$@"; do
+  build/"$chapter" --out "$scratch" > "$scratch/output" || { cat "$scratch/output"; exit 1; }
+  # "Device    NVIDIA H200 (sm_90, ..." is h200; a line without a compute capability is a CPU.
+  device=$(sed -n 's/^Device *\(NVIDIA \)\{0,1\}\(.*\) (sm_.*/\2/p' "$scratch/output" | tr '[:upper:] ' '[:lower:]-')
+  for file in "$scratch/$chapter"/*; do
+    name=$(basename "$file")
+    variant=${name#*_*_*_*_}  # without batch, heads, sequence and head dimension
+    recording=docs/results/$chapter.${variant%%.*}.${device:-cpu}.${variant#*.}
+    cp "$file" "$recording"
+    case $recording in *.json.gz) python3 tools/docs.py --stamp "$recording" ;; esac
+  done
+  echo "recorded: docs/results/$chapter.*.${device:-cpu}.*"
+done
