@@ -3,9 +3,9 @@
 // What a chapter prints and writes around its profiled steps: the line of facts about the machine
 // above the table, the table, the files, and the facts below it.
 //
-//   return chapter::run(argc, argv, kChapter, [](const chapter::Options& options) { ... });
 //   prof::Profiler profiler(chapter::profiler_options(options, error, peak));
 //   chapter::show(options, chapter::finish(options, profiler, "attn_fwd"));
+//   return chapter::run(argc, argv, kChapter, [](const chapter::Options&) {});
 #pragma once
 
 #include <functional>

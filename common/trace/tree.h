@@ -6,7 +6,7 @@
 //
 //   trace::OpTree tree(trace);                      // keeps a reference: the trace must live on
 //   for (std::uint32_t event : tree.order())        // table order: start, then longer first
-//     if (tree.parent(event) == trace::kNoEvent) ...  // a root of its thread
+//     if (tree.parent(event) == trace::kNoEvent) std::cout << tree.name(event);  // a root
 //
 // The rules, in the order in which they apply:
 // - Every complete event is in the tree except Python functions, the span of the recording and the

@@ -71,6 +71,18 @@ class Sandbox {
   fs::path folder_;
 };
 
+// Names and nesting of the ops, without times: one line an event, indented by its depth.
+std::string structure(const fs::path& path) {
+  const trace::Trace trace = trace::read(path);
+  const trace::OpTree tree(trace);
+  std::string text;
+  for (const std::uint32_t event : tree.order()) {
+    for (auto up = tree.parent(event); up != trace::kNoEvent; up = tree.parent(up)) text += ' ';
+    text += std::string(tree.name(event)) + '\n';
+  }
+  return text;
+}
+
 constexpr const char* kSmall = "--device cpu --batch 1 --heads 2 --seq 64 --head-dim 16";
 
 struct Chapter {
@@ -117,6 +129,69 @@ TEST_CASE("The copy is in 01 and not in 02") {
              ContainsSubstring("called by aten::clone < aten::masked_fill"));
   CHECK_THAT(sandbox.run("02_inplace", shape).out,
              ContainsSubstring("Finding: no copy of a tensor"));
+}
+
+TEST_CASE("03 runs every backend that the CPU has, and says why it has no others") {
+  const Sandbox sandbox;
+  const Result result = sandbox.run("03_sdpa", std::string(kSmall) + " --backend all");
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  for (const char* part :
+       {"in place", "math", "flash", "not efficient: it runs on CUDA devices only",
+        "not cudnn: it runs on CUDA devices only", "rel. error"}) {
+    CHECK_THAT(result.out, ContainsSubstring(part));
+  }
+  const auto facts = [&](const char* variant) {
+    const trace::Trace trace =
+        trace::read(sandbox.folder() / fmt::format("traces/03_sdpa/1_2_64_16_{}.json.gz", variant));
+    CHECK(trace.metadata_value("variant") == fmt::format("\"{}\"", variant));
+    return explain::facts(trace::OpTree(trace), "sdpa_fwd");
+  };
+  // Flash never holds a score matrix; math and in place hold two or more of 2 * 64 * 64 floats.
+  CHECK(facts("flash").peak_memory.value_or(0) < 2 * 64 * 64 * 4);
+  CHECK(facts("math").peak_memory.value_or(0) >= 2 * 2 * 64 * 64 * 4);
+  CHECK(facts("inplace").peak_memory.value_or(0) >= 2 * 2 * 64 * 64 * 4);
+  CHECK(facts("flash").ops.most < facts("inplace").ops.most);
+}
+
+TEST_CASE("03 shows LibTorch's choice with the reasons against the others") {
+  const Sandbox sandbox;
+  const Result result = sandbox.run("03_sdpa", std::string(kSmall) + " --kv-heads 1");
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.out, ContainsSubstring("LibTorch's choice") &&
+                             ContainsSubstring("not cudnn: it runs on CUDA devices only"));
+}
+
+TEST_CASE("A backend that cannot run is one line and exit code 2") {
+  const Sandbox sandbox;
+  for (const char* backend : {"cudnn", "efficient"}) {
+    const Result result = sandbox.run("03_sdpa", fmt::format("{} --backend {}", kSmall, backend));
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK(
+        result.err ==
+        fmt::format("03_sdpa: --backend {}: it runs on CUDA devices only; see --help\n", backend));
+    CHECK(fs::is_empty(sandbox.folder()));
+  }
+  CHECK(sandbox.run("03_sdpa", "--backend fastest").exit_code == 2);
+}
+
+// The pages describe the recordings; this is what keeps them true when code or LibTorch changes.
+TEST_CASE("The CPU recordings have the structure that the chapters have today") {
+  const auto [program, arguments, recording] =
+      GENERATE(std::array{"01_naive", "", "01_naive.naive"},
+               std::array{"02_inplace", "", "02_inplace.inplace"},
+               std::array{"03_sdpa", "--backend math", "03_sdpa.math"},
+               std::array{"03_sdpa", "--backend flash", "03_sdpa.flash"});
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run(program, std::string("--device cpu ") + arguments).exit_code == 0);
+  fs::path fresh;
+  for (const auto& entry : fs::recursive_directory_iterator(sandbox.folder())) {
+    if (entry.path().extension() == ".gz") fresh = entry.path();
+  }
+  CHECK(structure(fresh) ==
+        structure(fs::path(PROF_RESULTS) / fmt::format("{}.cpu.json.gz", recording)));
 }
 
 TEST_CASE("Options reach the recording") {
