@@ -32,7 +32,6 @@ function(prof_torch_on_prefix_path out)
   foreach(prefix IN LISTS CMAKE_PREFIX_PATH from_environment)
     foreach(root IN ITEMS "${prefix}" "${prefix}/../..")  # the wheel's cmake_prefix_path is <root>/share/cmake
       if(EXISTS "${root}/lib/libtorch_cpu.so")
-        cmake_path(NORMAL_PATH root)
         set(${out} "${root}" PARENT_SCOPE)
         return()
       endif()
@@ -54,6 +53,7 @@ if(root STREQUAL "")
   message(FATAL_ERROR "No LibTorch: run `make setup`, or name one by PROF_TORCH_DIR, PYTHON or CMAKE_PREFIX_PATH "
     "(-DPROF_LIBTORCH=OFF builds readtrace without it).")
 endif()
+get_filename_component(root "${root}" ABSOLUTE)  # without a last slash
 if(NOT EXISTS "${root}/lib/libtorch_cpu.so")
   message(FATAL_ERROR "No LibTorch in ${root}: lib/libtorch_cpu.so is missing there.")
 endif()

@@ -118,7 +118,7 @@ libtorch_is_elsewhere() {
   local -a prefixes
   if [ -n "${PYTHON:-}" ]; then
     "$PYTHON" -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)' 2>/dev/null ||
-      die "PYTHON=$PYTHON has no torch: install torch there, or leave PYTHON out."
+      die "PYTHON=$PYTHON is no Python that has torch: install torch there, or leave PYTHON out."
     return 0
   fi
   IFS=':;' read -ra prefixes <<<"${CMAKE_PREFIX_PATH:-}"

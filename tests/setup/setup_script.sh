@@ -100,7 +100,7 @@ fails_with 1 'needs Python 3.10 or newer' 'old python'
 fresh; touch "$fake/no_venv"; run
 fails_with 1 'apt-get install python3-venv' 'python without venv'
 fresh; touch "$fake/no_torch"; run PYTHON=python3
-fails_with 1 'PYTHON=python3 has no torch' 'PYTHON without torch'
+fails_with 1 'PYTHON=python3 is no Python that has torch' 'PYTHON without torch'
 fresh; stand_in df 'echo x; echo x 1 1 11000000 1% /'; run LIBTORCH=cuda
 fails_with 1 'needs 12 GB of free disk' 'little disk for the CUDA build'
 fresh; stand_in df 'echo x; echo x 1 1 1000000 1% /'; run LIBTORCH=cpu
