@@ -7,7 +7,7 @@ SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h
 export PATH := $(CURDIR)/.venv/tools:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test asan $(CHAPTERS) diff results docs docs-check format format-check bench-table bench-overhead clean distclean
+.PHONY: help setup build run test asan $(CHAPTERS) diff beside look results docs docs-check format format-check bench-table bench-overhead clean distclean
 
 help:
 	@echo 'make run              set up what is missing, build, run the chapters: tables here, traces in traces/'
@@ -15,6 +15,8 @@ help:
 	@echo 'make asan             the tests that need no LibTorch, under AddressSanitizer and UBSan'
 	@echo 'make 01_naive         build and run one chapter; ARGS="--seq 2048" goes to it, ARGS=--help lists'
 	@echo 'make diff N=02        what changed from the chapter before'
+	@echo 'make beside N=01      the chapter in C++ and in Python, op by op'
+	@echo 'make look N=01        its recording on an H200: table, facts, figure, quiz; needs no LibTorch'
 	@echo 'make results          record this machine'"'"'s traces and tables into docs/results/'
 	@echo 'make docs             fill README and docs/ from recordings and sources; docs-check only looks'
 	@echo 'make bench-table      file to table, against Python'
@@ -55,6 +57,19 @@ diff:
 	  echo 'make diff N=02: N is the number of a chapter that has one before it' >&2; exit 2; fi; \
 	git --no-pager diff --no-index chapters/$$before/main.cpp chapters/$$chapter/main.cpp || [ $$? = 1 ]
 
+# The chapter of number N in C++ and in Python, their ops side by side.
+beside: setup
+	@chapter=$(filter $(N)_%,$(CHAPTERS)); \
+	if [ -z "$(N)" ] || [ -z "$$chapter" ]; then echo 'make beside N=01: N is the number of a chapter' >&2; exit 2; fi; \
+	cmake --build --preset release --target $$chapter readtrace && \
+	$(or $(PYTHON),.venv/bin/python3) tools/beside.py $$chapter $(ARGS)
+
+# What a chapter looks like, from its recording: no LibTorch, no GPU, no long download.
+look:
+	@chapter=$(filter $(N)_%,$(CHAPTERS)); \
+	if [ -z "$(N)" ] || [ -z "$$chapter" ]; then echo 'make look N=01: N is the number of a chapter' >&2; exit 2; fi; \
+	tools/setup.sh look $(CMAKE_ARGS) && cmake --build --preset look --target readtrace && tools/look.sh $$chapter
+
 results: setup
 	@cmake --build --preset release --target $(CHAPTERS)
 	@tools/record.sh $(CHAPTERS)
@@ -75,7 +90,7 @@ format-check:
 	@.venv/bin/clang-format --dry-run --Werror $(SOURCES) && echo 'format-check: $(words $(SOURCES)) files are laid out as .clang-format says'
 
 clean:
-	rm -rf build build-cpu-debug build-asan
+	rm -rf build build-cpu-debug build-asan build-look
 
 distclean: clean
 	rm -rf .venv .cache traces

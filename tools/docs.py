@@ -38,11 +38,12 @@ import shlex
 import subprocess
 import sys
 
+import tables
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = "docs/results/"
 BLOCK = re.compile(r"(<!-- fill: (?P<command>.*?) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
 INLINE = re.compile(r"(<!-- fig: (?P<command>.*?) -->)(?P<body>.*?)(<!-- end -->)")
-RULE = re.compile(r"-+")
 
 
 class DocsError(Exception):
@@ -61,16 +62,7 @@ def code_block(text):
 
 
 def parsed_table(name):
-    """Titles, rows (lists of cells, padded as they stand) and footer lines of a recorded table."""
-    text = text_of(RESULTS + name).splitlines()
-    rules = [i for i, line in enumerate(text) if line.startswith("---")]
-    spans = [match.span() for match in RULE.finditer(text[rules[0]])]
-
-    def cells(line):
-        return [line[start:end] for start, end in spans]
-
-    titles = re.split(" {2,}", text[rules[0] + 1].strip())  # some are wider than their column
-    return titles, [cells(line) for line in text[rules[1] + 1:rules[2]]], text[rules[2] + 1:]
+    return tables.parse(text_of(RESULTS + name))
 
 
 def column_of(name, titles, title):
@@ -86,8 +78,8 @@ def table(name, rows="8", columns=None):
     picked = [column_of(name, titles, title) for title in wanted]
     shown = [titles] + cells[:int(rows)]
     # As narrow as what is shown allows: a page has fewer columns than a terminal.
-    widths = [max(len(row[i].strip()) for row in shown) for i in picked]
-    text = ["  ".join(row[i].strip().rjust(width) for i, width in zip(picked, widths)) for row in shown]
+    widths = [max(len(row[i]) for row in shown) for i in picked]
+    text = ["  ".join(row[i].rjust(width) for i, width in zip(picked, widths)) for row in shown]
     rule = "  ".join("-" * width for width in widths)
     dropped = ["..."] if len(cells) > int(rows) else []
     return code_block("\n".join([rule, text[0], rule, *text[1:], *dropped, rule, *footer]))
@@ -97,8 +89,8 @@ def cell(name, row, column):
     """One cell: of the first row whose name starts with `row`."""
     titles, cells, _ = parsed_table(name)
     for line in cells:
-        if line[0].strip().startswith(row):
-            return line[column_of(name, titles, column)].strip()
+        if line[0].startswith(row):
+            return line[column_of(name, titles, column)]
     raise DocsError(f"{name} has no row {row}")
 
 

@@ -5,7 +5,7 @@
 # network and takes about two seconds. The Makefile calls it before every build:
 #
 #   tools/setup.sh release [cmake arguments]   LibTorch, packages, cmake and ninja; configures build/
-#   tools/setup.sh asan                        the same without LibTorch
+#   tools/setup.sh asan|look                   the same without LibTorch
 #   tools/setup.sh clang-format                only the pinned clang-format, into .venv
 #
 # Environment:
@@ -289,7 +289,7 @@ main() {
     return
   fi
   check_compiler
-  if [ "$preset" != asan ] && ! libtorch_is_elsewhere; then
+  if [ "$preset" != asan ] && [ "$preset" != look ] && ! libtorch_is_elsewhere; then
     install_libtorch
     install_nvcc
   fi
