@@ -80,7 +80,7 @@ class Averager {
     const std::uint32_t place = row_of_[index] = find_or_add_row(index);
     Row& row = averages_.rows[place];
     row.count += 1;
-    row.flops = wrapping_add(row.flops, flops_of(event));
+    row.flops = wrapping_add(row.flops, flops_of(index));
     const std::span<const std::uint32_t> children = tree_.children(index);
     if (on_device) {
       row.device_time_total += device_totals_[index];
@@ -163,11 +163,12 @@ class Averager {
     return place->second;
   }
 
-  std::int64_t flops_of(const Event& event) {
+  std::int64_t flops_of(std::uint32_t index) {
+    const Event& event = trace_.events[index];
     if (!averages_.with_flops || event.category != Category::cpu_op) return 0;
     const std::uint64_t key = (std::uint64_t{event.name} << 32) | event.details;
     const auto [place, is_new] = flops_.try_emplace(key, 0);
-    if (is_new) place->second = flops(trace_.name(event), trace_, trace_.arguments_of(event));
+    if (is_new) place->second = flops(tree_.name(index), trace_, trace_.arguments_of(event));
     return place->second;
   }
 

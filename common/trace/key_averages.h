@@ -4,7 +4,7 @@
 //
 //   trace::Averages averages = trace::key_averages(trace, {.group_by_input_shape = true});
 //   std::cout << averages.table({.sort_by = "cuda_time_total", .row_limit = 15});
-//   for (const trace::Row& row : averages.rows) ...
+//   std::cout << averages.rows.front().name;
 //
 // Times are microseconds, sizes bytes, as in Python. Names of rows and attributes are PyTorch's.
 #pragma once
@@ -48,7 +48,7 @@ struct Row {
 
 // The arguments of torch's table(), with its defaults. A width without a value is Python's None.
 struct TableOptions {
-  std::string sort_by;           // an attribute, largest first; empty: in order of first appearance
+  std::string sort_by{};         // an attribute, largest first; empty: in order of first appearance
   std::int64_t row_limit = 100;  // below 0: all rows
   std::optional<int> max_name_column_width = 55;
   std::optional<int> max_shapes_column_width = 80;

@@ -112,7 +112,7 @@ constexpr Attribute kAttributes[] = {
      [](const Row& r) { return SortKey(format_time(r.self_device_time_total, "")); }},
 };
 
-const Attribute& find_attribute(std::string name) {
+Attribute find_attribute(std::string name) {
   const std::string asked = name;
   for (const std::string_view device : {"cuda", "xpu", "privateuse1"})
     for (std::size_t at = 0; (at = name.find(device, at)) != std::string::npos;)
@@ -230,7 +230,7 @@ std::vector<const Row*> Averages::sorted(const std::string& sort_by) const {
   std::vector<const Row*> result;
   for (const Row& row : rows) result.push_back(&row);
   if (sort_by.empty()) return result;
-  const Attribute& attribute = find_attribute(sort_by);
+  const Attribute attribute = find_attribute(sort_by);
   std::vector<std::pair<SortKey, const Row*>> keyed;
   for (const Row* row : result) keyed.emplace_back(attribute.key(*row), row);
   std::stable_sort(keyed.begin(), keyed.end(),

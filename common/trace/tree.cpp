@@ -54,8 +54,13 @@ std::string demangled(std::string_view name) {
   return status == 0 && result ? std::string(result.get()) : text;
 }
 
+// With capture_overload_names the file says `aten::mul.Tensor`; the table's name is `aten::mul`.
+std::string_view without_overload(std::string_view name) {
+  return name.starts_with("aten::") ? name.substr(0, name.find('.')) : name;
+}
+
 std::string table_name(std::string_view name) {
-  const std::string text = demangled(name);
+  const std::string text = demangled(without_overload(name));
   return text.starts_with("ProfilerStep#") ? "ProfilerStep*" : printable(text);
 }
 
