@@ -2,9 +2,11 @@
 #include "trace/event_builder.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
 #include <cstring>
-#include <tuple>
+#include <utility>
 
 #include "trace/framing.h"
 #include "trace/numbers.h"
@@ -22,6 +24,7 @@ using simdjson::ondemand::value;
 // moving them into one vector at the end never holds more than one block twice. Untouched pages of
 // a block cost nothing. 48 MiB each.
 constexpr std::size_t kBlockEvents = 1 << 20;
+constexpr std::size_t kFirstEvents = 1 << 12;  // a small trace asks for no block
 constexpr std::size_t kNoEvent = static_cast<std::size_t>(-1);
 
 // Times within 2^62 ns (146 years), a base and durations below 2^61: no sum of the three overflows.
@@ -110,7 +113,11 @@ bool read_integer(value& item, Integer& result) {
 
 bool read_double(value& item, double& result) {
   const std::string_view token = token_of(item);
-  return std::from_chars(token.data(), token.data() + token.size(), result).ec == std::errc();
+  double number = 0;
+  const auto parsed = std::from_chars(token.data(), token.data() + token.size(), number);
+  if (parsed.ec != std::errc() || !std::isfinite(number)) return false;
+  result = number;
+  return true;
 }
 
 bool read_three(value& item, std::array<std::uint32_t, 3>& result) {
@@ -133,6 +140,15 @@ bool read_list(value& item, std::string_view& result) {
   while (!text.empty() && is_json_space(text.back())) text.remove_suffix(1);
   result = text;
   return true;
+}
+
+// The id of the bytes of some plain values, which are new where it is the pool's last one.
+template <typename... Parts>
+TextId id_of(TextPool& keys, const Parts&... parts) {
+  std::array<char, (sizeof(Parts) + ...)> bytes;
+  char* next = bytes.data();
+  ((std::memcpy(next, &parts, sizeof parts), next += sizeof parts), ...);
+  return keys.add({bytes.data(), bytes.size()});
 }
 
 // `key` points into the padded text of a document, so reading past its end is safe.
@@ -305,48 +321,33 @@ std::uint32_t EventBuilder::thread_of(const Element& element) {
     return last_thread_;
   }
   const Thread thread{trace_.texts.add(element.pid), trace_.texts.add(element.tid)};
-  const auto next = static_cast<std::uint32_t>(trace_.threads.size());
-  const auto [found, is_new] =
-      threads_.try_emplace(std::uint64_t{thread.pid} << 32 | thread.tid, next);
-  if (is_new) trace_.threads.push_back(thread);
+  last_thread_ = id_of(thread_keys_, thread.pid, thread.tid) - 1;
+  if (last_thread_ == trace_.threads.size()) trace_.threads.push_back(thread);
   last_pid_ = trace_.texts[thread.pid];
   last_tid_ = trace_.texts[thread.tid];
-  return last_thread_ = found->second;
+  return last_thread_;
 }
 
 std::uint32_t EventBuilder::launch_index() {
   const Launch& launch = details_.launch;
-  std::string key;
-  const auto append = [&key](const auto& part) {
-    key.append(reinterpret_cast<const char*>(&part), sizeof part);
-  };
-  append(launch.device);
-  append(launch.stream);
-  append(launch.grid);
-  append(launch.block);
-  append(launch.registers_per_thread);
-  append(launch.shared_memory);
-  append(launch.bytes);
-  append(launch.occupancy_percent);
-  const auto next = static_cast<std::uint32_t>(trace_.launches.size());
-  const auto [found, is_new] = launches_.try_emplace(std::move(key), next);
-  if (is_new) trace_.launches.push_back(launch);
-  return found->second;
+  const std::uint32_t index = id_of(launch_keys_, launch.device, launch.stream, launch.grid,
+                                    launch.block, launch.registers_per_thread, launch.shared_memory,
+                                    launch.bytes, launch.occupancy_percent);
+  if (index == trace_.launches.size()) trace_.launches.push_back(launch);
+  return index;
 }
 
 std::uint32_t EventBuilder::arguments_index(std::string_view name) {
   if (details_.input_dims.empty() && details_.input_types.empty()) return 0;
-  const bool keeps_values = name == "aten::conv2d";
-  const Arguments arguments{
-      .input_dims = trace_.texts.add(details_.input_dims),
-      .input_types = trace_.texts.add(details_.input_types),
-      .concrete_inputs = keeps_values ? trace_.texts.add(details_.concrete_inputs) : 0};
-  const std::array<TextId, 3> key{arguments.input_dims, arguments.input_types,
-                                  arguments.concrete_inputs};
-  const auto next = static_cast<std::uint32_t>(trace_.arguments.size());
-  const auto [found, is_new] = arguments_.try_emplace(key, next);
-  if (is_new) trace_.arguments.push_back(arguments);
-  return found->second;
+  Arguments arguments{.input_dims = trace_.texts.add(details_.input_dims),
+                      .input_types = trace_.texts.add(details_.input_types)};
+  if (name == "aten::conv2d") {
+    arguments.concrete_inputs = trace_.texts.add(details_.concrete_inputs);
+  }
+  const std::uint32_t index = id_of(arguments_keys_, arguments.input_dims, arguments.input_types,
+                                    arguments.concrete_inputs);
+  if (index == trace_.arguments.size()) trace_.arguments.push_back(arguments);
+  return index;
 }
 
 Category EventBuilder::category_of(const Element& element) {
@@ -363,10 +364,12 @@ Category EventBuilder::category_of(const Element& element) {
 }
 
 void EventBuilder::push(const Event& event) {
-  if (mark_.events == blocks_.size() * kBlockEvents) {
-    blocks_.emplace_back().reserve(kBlockEvents);
+  if (mark_.events == blocks_.size() * kBlockEvents) blocks_.emplace_back();
+  std::vector<Event>& block = blocks_[mark_.events / kBlockEvents];
+  if (block.size() == block.capacity()) {
+    block.reserve(mark_.events < kFirstEvents ? kFirstEvents : kBlockEvents);
   }
-  blocks_[mark_.events / kBlockEvents].push_back(event);
+  block.push_back(event);
   ++mark_.events;
 }
 
@@ -395,7 +398,6 @@ void EventBuilder::finish() {
     trace_.start_ns = trace_.base_ns;
   } else if (blocks_.size() == 1) {
     trace_.events = std::move(blocks_.front());
-    if (trace_.events.size() < kBlockEvents / 16) trace_.events.shrink_to_fit();
   } else {
     trace_.events.reserve(mark_.events);
     for (std::vector<Event>& block : blocks_) {

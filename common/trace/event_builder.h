@@ -11,7 +11,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "trace/trace.h"
@@ -96,9 +95,9 @@ class EventBuilder {
   Category last_category_ = Category::other;
   std::uint32_t last_thread_ = 0;
 
-  std::unordered_map<std::uint64_t, std::uint32_t> threads_;  // pid << 32 | tid
-  std::map<std::array<TextId, 3>, std::uint32_t> arguments_;
-  std::map<std::string, std::uint32_t, std::less<>> launches_;  // by the bytes of their fields
+  // What makes an entry of trace_.threads, .arguments and .launches, as bytes: the id of the bytes
+  // is the index of the entry (of a thread, one more).
+  TextPool thread_keys_, arguments_keys_, launch_keys_;
   std::map<std::string, std::size_t, std::less<>> metadata_;
   simdjson::ondemand::parser parser_;  // for top-level values; the events have the reader's
 };

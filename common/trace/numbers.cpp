@@ -7,6 +7,8 @@
 namespace trace {
 namespace {
 
+constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
+
 bool is_digit(char c) {
   return static_cast<unsigned char>(c - '0') < 10;
 }
@@ -50,12 +52,13 @@ struct Decimal {
     }
     const bool is_odd = mantissa % 2 == 1;
     if (next_digit > 5 || (next_digit == 5 && (more || is_odd))) ++mantissa;
-    return mantissa <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    return mantissa <= kMax;
   }
 };
 
-// Nearly every number of a trace: no sign, no exponent, at most 18 digits when scaled.
-bool parse_plain(const char* next, const char* end, int scale, std::int64_t& result) {
+// Nearly every number of a trace: no sign, no exponent, at most 19 digits when scaled.
+template <int scale>
+bool parse_plain(const char* next, const char* end, std::int64_t& result) {
   constexpr std::uint64_t kPowers[] = {1, 10, 100, 1000};
   const char* first = next;
   std::uint64_t number = 0;
@@ -69,20 +72,17 @@ bool parse_plain(const char* next, const char* end, int scale, std::int64_t& res
       number = 10 * number + static_cast<unsigned>(*next - '0');
     }
   }
-  if (next != end || digits == 0 || digits + scale > 18) return false;
-  result = static_cast<std::int64_t>(number * kPowers[missing]);
+  if (next != end || digits == 0 || digits + scale > 19) return false;
+  number *= kPowers[missing];  // below 10^19, which 64 bits without a sign hold
+  if (number > kMax) return false;
+  result = static_cast<std::int64_t>(number);
   return true;
 }
 
-}  // namespace
-
-bool parse_scaled(std::string_view text, int scale, std::int64_t& result) {
-  const char* next = text.data();
-  const char* end = next + text.size();
+// Any number, quoted or not, as an integer after multiplication with 10^scale.
+bool parse_any(const char* next, const char* end, int scale, std::int64_t& result) {
   while (end != next && static_cast<unsigned char>(end[-1]) <= ' ') --end;
   if (end - next >= 2 && *next == '"' && end[-1] == '"') ++next, --end;
-
-  if (parse_plain(next, end, scale, result)) return true;
   const bool is_negative = next != end && *next == '-';
   next += is_negative;
   Decimal number{.exponent = scale};
@@ -104,6 +104,22 @@ bool parse_scaled(std::string_view text, int scale, std::int64_t& result) {
   const auto magnitude = static_cast<std::int64_t>(number.mantissa);
   result = is_negative ? -magnitude : magnitude;
   return true;
+}
+
+template <int scale>
+bool parse(std::string_view text, std::int64_t& result) {
+  const char* end = text.data() + text.size();
+  return parse_plain<scale>(text.data(), end, result) || parse_any(text.data(), end, scale, result);
+}
+
+}  // namespace
+
+bool parse_integer(std::string_view text, std::int64_t& result) {
+  return parse<0>(text, result);
+}
+
+bool parse_nanoseconds(std::string_view text, std::int64_t& result) {
+  return parse<3>(text, result);
 }
 
 }  // namespace trace

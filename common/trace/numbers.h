@@ -15,16 +15,10 @@
 
 namespace trace {
 
-// `text` * 10^scale as an integer, scale 0 to 3; what is left over is rounded, halves to even.
-[[nodiscard]] bool parse_scaled(std::string_view text, int scale, std::int64_t& result);
-
-[[nodiscard]] inline bool parse_integer(std::string_view text, std::int64_t& result) {
-  return parse_scaled(text, 0, result);
-}
+// What is left over is rounded, halves to even.
+[[nodiscard]] bool parse_integer(std::string_view text, std::int64_t& result);
 
 // Microseconds, which is what `ts` and `dur` are whatever displayTimeUnit says, to nanoseconds.
-[[nodiscard]] inline bool parse_nanoseconds(std::string_view text, std::int64_t& result) {
-  return parse_scaled(text, 3, result);
-}
+[[nodiscard]] bool parse_nanoseconds(std::string_view text, std::int64_t& result);
 
 }  // namespace trace
