@@ -12,6 +12,7 @@ A page holds markers, and what stands between a marker and its end is replaced. 
     <!-- fill: table RECORDING.txt rows=8 columns="Name,CUDA total" -->   head of a profiler table
     <!-- fill: explain RECORDING.json.gz -->                facts and findings, by readtrace
     <!-- fill: readtrace tree RECORDING.json.gz --step 2 -->        what a command prints
+    <!-- fill: figure RECORDING.json.gz step=2 alt="what it shows" -->   a timeline, drawn into docs/figures/
     <!-- fill: code chapters/01_naive/main.cpp attention -->        a region marked [begin attention]
     <!-- fill: diff 01_naive 02_inplace -->                 what changed between two chapters
     <!-- fill: lines docs/results/bench_table.cpu.txt -->   a file as it stands
@@ -114,6 +115,13 @@ def explain(name):
     return readtrace("explain", name)
 
 
+def figure(name, step, alt):
+    """A timeline of one step, drawn into docs/figures/."""
+    file = f"figures/{name.removesuffix('.json.gz')}.step{step}.svg"
+    FIGURES[file] = printed_by_readtrace("figure", name, "--step", step)
+    return f"![{alt}]({file})\n"
+
+
 def fact(name, key):
     """The value of one line of `readtrace explain`."""
     for line in printed_by_readtrace("explain", name).splitlines():
@@ -162,7 +170,8 @@ def json_value(name, key, spec=""):
     return format(values[key], spec)
 
 
-BLOCKS = {"table": table, "explain": explain, "readtrace": readtrace, "code": code, "diff": diff, "lines": lines,
+FIGURES = {}  # file under docs/ -> what must stand in it, for the figures that pages show
+BLOCKS = {"table": table, "explain": explain, "figure": figure, "readtrace": readtrace, "code": code, "diff": diff, "lines": lines,
           "chapters": chapters}
 INLINES = {"fact": fact, "cell": cell, "json": json_value}
 
@@ -235,6 +244,14 @@ def main():
             stale.append(str(page.relative_to(ROOT)))
             if not args.check:
                 page.write_text(after, encoding="utf-8")
+        for file, svg in FIGURES.items():
+            path = ROOT / "docs" / file
+            if path.is_file() and path.read_text(encoding="utf-8") == svg:
+                continue
+            stale.append(f"docs/{file}")
+            if not args.check:
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(svg, encoding="utf-8")
     except DocsError as error:
         sys.exit(f"{page}: {error}")
     if args.check and stale:

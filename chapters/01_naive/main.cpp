@@ -27,7 +27,6 @@ const chapter::Info kChapter{
     .name = "01_naive",
     .variant = "naive",
     .summary = "attention in plain LibTorch ops",
-    .next = "make 02_inplace",
     .score_tensors = 2,
 };
 

@@ -27,7 +27,6 @@ const chapter::Info kChapter{
     .name = "02_inplace",
     .variant = "inplace",
     .summary = "attention in plain LibTorch ops, masked in place",
-    .next = "build/readtrace table --help",
     .score_tensors = 2,
 };
 

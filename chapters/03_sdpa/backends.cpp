@@ -119,6 +119,9 @@ std::string why_not(Backend backend, const chapter::Options& options) {
 
 std::string why_impossible(const chapter::Options& options) {
   const std::string& asked = options.extra.at(kOption);
+  if (asked == "all" && (options.quiz || !options.guess.empty())) {
+    return "the questions are about one backend: name one with --backend";
+  }
   for (const Switch& known : kSwitches) {
     if (asked != known.name) continue;
     const std::string why = why_not(known.backend, options);

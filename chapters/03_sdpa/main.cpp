@@ -28,7 +28,6 @@ const chapter::Info kChapter{
     .name = "03_sdpa",
     .variant = "auto",
     .summary = "attention by scaled_dot_product_attention and its backends",
-    .next = "make 03_sdpa ARGS=\"--backend all\"",
     .score_tensors = 0,
     .extra_options = {sdpa::backend_option()},
     .why_impossible = sdpa::why_impossible,

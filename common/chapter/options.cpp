@@ -255,6 +255,11 @@ Options parse_options(int argc, const char* const* argv, const Info& info,
   app.add_option("--out", options.out, "Folder for trace and table")->capture_default_str();
   app.add_option("--seed", options.seed, "Seed of the random inputs")->capture_default_str();
 
+  CLI::Option* quiz = app.add_flag("--quiz", options.quiz,
+                                   "Guess first: ask, run, then grade from this run's trace");
+  app.add_option("--guess", options.guess,
+                 "The same without a terminal: answers, comma between them")
+      ->excludes(quiz);
   for (const auto& [name, help, values] : info.extra_options) {
     app.add_option(name, options.extra[name] = values.front(), help)
         ->check(CLI::IsMember(values))

@@ -35,7 +35,6 @@ struct Info {
   std::string name;     // "01_naive": the program, its folder under traces/ and its page
   std::string variant;  // "naive": the last part of its files' names
   std::string summary;  // one line for --help
-  std::string next;     // the command to go on with
   // Live [B, H, S, S] tensors at the peak: what decides whether a shape fits. 0 = none is made.
   int score_tensors = 0;
   std::vector<ExtraOption> extra_options{};
@@ -74,6 +73,9 @@ struct Options {
   std::filesystem::path out = "traces";
   std::uint64_t seed = 0;
   std::map<std::string, std::string> extra{};  // by name: extra.at("--backend")
+  bool quiz = false;                           // ask the chapter's questions first
+  std::string guess;                           // or grade these answers: "7,softmax,yes"
+  std::vector<std::string> guesses{};          // what was answered, either way
 
   // Iterations of the profiled loop: all cycles of the schedule.
   [[nodiscard]] std::int64_t steps() const;

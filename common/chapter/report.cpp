@@ -10,7 +10,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "chapter/guess.h"
 #include "chapter/inputs.h"
+#include "explain/finding.h"
+#include "explain/quiz.h"
 #include "explain/text.h"
 #include "trace/files.h"
 #include "trace/key_averages.h"
@@ -103,11 +106,14 @@ void print_table(const Options& options, const Recording& recording) {
 int run(int argc, const char* const* argv, const Info& info,
         const std::function<void(const Options&)>& body) {
   try {
-    const Options options = parse_options(argc, argv, info);
+    Options options = parse_options(argc, argv, info);
+    options.guesses = guesses_for(options);  // before anything is shown
     if (options.on_gpu()) at::accelerator::setDeviceIndex(options.device.index());
     print_header(options);
     body(options);
-    fmt::print("Next: {}\n", info.next);
+    fmt::print("Next: {}\n", options.guesses.empty()
+                                 ? fmt::format("make {} ARGS=--quiz", info.name)
+                                 : fmt::format("docs/{}.md explains each line", info.name));
     if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");
     return 0;
   } catch (const UsageError& error) {
@@ -159,7 +165,13 @@ Recording finish(const Options& options, prof::Profiler& profiler, const std::st
   recording.trace_file = options.file(".json.gz");
   profiler.export_chrome_trace(recording.trace_file);
   trace::write_file(recording.table_file, recording.table);
-  recording.facts = explain::facts(trace::OpTree(trace), label);
+  const trace::OpTree tree(trace);
+  recording.facts = explain::facts(tree, label);
+  recording.findings = explain::to_text(explain::findings(tree, recording.facts));
+  if (!options.guesses.empty()) {
+    recording.grades = explain::graded_text(explain::questions(options.info.name, options.on_gpu()),
+                                            tree, recording.facts, options.guesses);
+  }
   return recording;
 }
 
@@ -167,7 +179,8 @@ void show(const Options& options, const Recording& recording) {
   print_table(options, recording);
   fmt::print("Trace     {}  (open it in https://ui.perfetto.dev)\nTable     {}\n\n",
              recording.trace_file.string(), recording.table_file.string());
-  fmt::print("{}{}", explain::to_text(recording.facts), explain::copies_to_text(recording.facts));
+  fmt::print("{}{}", explain::to_text(recording.facts), recording.findings);
+  if (!recording.grades.empty()) fmt::print("\n{}", recording.grades);
 }
 
 }  // namespace chapter

@@ -35,6 +35,8 @@ struct Recording {
   std::string table;  // PyTorch's, as the options ask for it
   std::filesystem::path table_file, trace_file;
   explain::Facts facts;
+  std::string findings;
+  std::string grades;  // of the guesses, "" where nobody guessed
 };
 
 // Stops the profiler, writes trace and table under options.out, and works out the facts about the

@@ -17,11 +17,8 @@ const prof::Machine::Gpu kT4{"Tesla T4", 7, 5, 15 * kGiB, 40};
 const prof::Machine::Gpu kRtx3050{"NVIDIA GeForce RTX 3050", 8, 6, 6 * kGiB, 20};
 const prof::Machine::Gpu kP100{"Tesla P100", 6, 0, 16 * kGiB, 56};
 
-const chapter::Info kInfo{.name = "01_naive",
-                          .variant = "naive",
-                          .summary = "a test",
-                          .next = "make 02_inplace",
-                          .score_tensors = 2};
+const chapter::Info kInfo{
+    .name = "01_naive", .variant = "naive", .summary = "a test", .score_tensors = 2};
 
 prof::Machine machine_with(std::vector<prof::Machine::Gpu> gpus) {
   prof::Machine machine;

@@ -2,6 +2,7 @@
 //
 // The programs as a user runs them: output, files, exit codes.
 #include <fmt/format.h>
+#include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include <string>
 
 #include "explain/facts.h"
+#include "explain/quiz.h"
 #include "trace/key_averages.h"
 #include "trace/reader.h"
 
@@ -175,6 +177,71 @@ TEST_CASE("A backend that cannot run is one line and exit code 2") {
     CHECK(fs::is_empty(sandbox.folder()));
   }
   CHECK(sandbox.run("03_sdpa", "--backend fastest").exit_code == 2);
+}
+
+TEST_CASE("Guesses are graded from the run, by option") {
+  const Sandbox sandbox;
+  const std::size_t asked = explain::questions("01_naive", /*on_gpu=*/false).size();
+  std::string guesses;
+  for (const explain::Question& question : explain::questions("01_naive", false)) {
+    guesses += (guesses.empty() ? "" : ",") +
+               (question.kind == explain::QuestionKind::number   ? std::string("77")
+                : question.kind == explain::QuestionKind::choice ? question.choices.front()
+                                                                 : std::string("yes"));
+  }
+  const Result result = sandbox.run("01_naive", fmt::format("{} --guess '{}'", kSmall, guesses));
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, ContainsSubstring("of " + std::to_string(asked)) &&
+                             ContainsSubstring("docs/01_naive.md"));
+  SECTION("too few, too many, of the wrong kind") {
+    for (const std::string& bad : {std::string("1"), guesses + ",5", std::string("a,b,c,d")}) {
+      const Result refused = sandbox.run("02_inplace", fmt::format("{} --guess '{}'", kSmall, bad));
+      CHECK(refused.exit_code == 2);
+      CHECK(refused.out.empty());
+      CHECK(std::count(refused.err.begin(), refused.err.end(), '\n') == 1);
+    }
+  }
+  SECTION("nobody to ask") {
+    const Result refused = sandbox.run("01_naive", std::string(kSmall) + " --quiz </dev/null");
+    CHECK(refused.exit_code == 2);
+    CHECK_THAT(refused.err, ContainsSubstring("--guess"));
+  }
+  SECTION("03 asks about one backend") {
+    CHECK(sandbox.run("03_sdpa", "--backend all --guess 1,2,3").exit_code == 2);
+  }
+}
+
+TEST_CASE("The quiz asks at a terminal, before anything is shown") {
+  const Sandbox sandbox;
+  const auto questions = explain::questions("01_naive", false);
+  int terminal = -1;
+  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    if (::chdir(sandbox.folder().c_str()) != 0) ::_exit(99);
+    const std::string program = std::string(PROF_PROGRAMS) + "/01_naive";
+    ::execl(program.c_str(), "01_naive", "--device", "cpu", "--batch", "1", "--heads", "2", "--seq",
+            "64", "--head-dim", "16", "--quiz", nullptr);
+    ::_exit(99);
+  }
+  std::string answers = "nonsense\n";  // is asked again
+  for (const explain::Question& question : questions) {
+    answers += question.kind == explain::QuestionKind::yes_no ? "no\n" : "1\n";
+  }
+  REQUIRE(::write(terminal, answers.data(), answers.size()) ==
+          static_cast<ssize_t>(answers.size()));
+  std::string seen;
+  std::array<char, 4096> buffer;
+  for (ssize_t got = 0; (got = ::read(terminal, buffer.data(), buffer.size())) > 0;) {
+    seen.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CAPTURE(seen);
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(seen.find(questions.front().text.substr(0, 20)) < seen.find("Device "));
+  CHECK_THAT(seen, ContainsSubstring("of " + std::to_string(questions.size())));
 }
 
 // The pages describe the recordings; this is what keeps them true when code or LibTorch changes.

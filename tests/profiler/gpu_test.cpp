@@ -86,5 +86,5 @@ TEST_CASE("peak_memory is the caching allocator's own peak") {
   work();
   const std::int64_t peak = at::accelerator::getDeviceStats(0).allocated_bytes[aggregate].peak;
   CHECK(prof::peak_memory(at::kCUDA, work) == peak - before);
-  CHECK(peak - before == 8 << 20);  // two tensors of 4 MiB at a time
+  CHECK(peak - before == 12 << 20);  // three tensors of 4 MiB: temporaries live until the semicolon
 }
