@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// readtrace as a person meets it: what it prints where, and its exit codes. The numbers in the
+// table have tests of their own.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A folder of its own, gone when the test is over.
+class Folder {
+ public:
+  Folder()
+      : path_(fs::temp_directory_path() /
+              ("readtrace_test_" + std::to_string(::getpid()) + "_" + std::to_string(++count_))) {
+    fs::create_directories(path_);
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ / name, std::ios::binary) << text;
+    return path_ / name;
+  }
+  std::string operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  static inline int count_ = 0;
+  fs::path path_;
+};
+
+struct Result {
+  int exit_code = -1;  // -1 where a signal ended it
+  std::string out;
+  std::string err;
+};
+
+// A shell runs it, so `arguments` may redirect and pipe.
+Result readtrace(const std::string& arguments) {
+  const Folder folder;
+  const std::string command =
+      "{ " READTRACE " " + arguments + "; } > " + (folder / "out") + " 2> " + (folder / "err");
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder / "out"),
+          read_file(folder / "err")};
+}
+
+const std::string kNaive = PROF_TEST_DATA "/pytorch/naive.json.gz";
+
+// Two ops, the second with a control sequence in its name.
+const std::string kSmall = R"({"traceEvents": [
+{"ph": "X", "cat": "cpu_op", "name": "aten::mul", "pid": 1, "tid": 1, "ts": 1.000, "dur": 5.000, "args": {"External id": 1}},
+{"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 7.000, "dur": 2.000, "args": {"External id": 2}}
+]})";
+
+std::string one_line(const std::string& text) {
+  CHECK(text.find('\n') == text.size() - 1);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("table prints what PyTorch printed, and nothing else") {
+  const Result result = readtrace("table " + kNaive + " --sort-by cuda_time_total --row-limit 15");
+  CHECK(result.exit_code == 0);
+  CHECK(result.out == read_file(PROF_TEST_DATA "/pytorch/naive.cuda_time_total.txt"));
+  CHECK(result.err.empty());
+}
+
+TEST_CASE("the options of table") {
+  const Folder folder;
+  const std::string trace = folder.write("small.json", kSmall);
+  const auto table = [&](const std::string& options) {
+    const Result result = readtrace("table " + trace + " " + options);
+    CHECK(result.exit_code == 0);
+    CHECK(result.err.empty());
+    return result.out;
+  };
+  CHECK_THAT(table(""), ContainsSubstring("    aten::mul        71.43%       5.000us"));
+  CHECK_THAT(table("--row-limit 0"), !ContainsSubstring("aten"));
+  CHECK_THAT(table("--row-limit -1"), ContainsSubstring("aten::add"));
+  CHECK_THAT(table("--sort-by key --row-limit 1"), ContainsSubstring("aten::mul"));
+  CHECK_THAT(table("--time-unit ms"), EndsWith("Self CPU time total: 0.007ms\n"));
+  CHECK_THAT(table("--header 'Step 3'"), ContainsSubstring("==\nStep 3\n--"));
+  CHECK_THAT(table("--header ''"), ContainsSubstring("==\n\n--"));
+  CHECK_THAT(table("--top-level-events-only"), ContainsSubstring("only display top-level ops"));
+  CHECK_THAT(table("--max-name-column-width 4"), ContainsSubstring("\na...  "));
+  CHECK(table("--max-name-column-width none --max-shapes-column-width none") == table(""));
+  CHECK(table("--group-by-input-shape") == table(""));  // no shapes were recorded
+  CHECK(readtrace("table - < " + trace).out == table(""));
+}
+
+TEST_CASE("help and version") {
+  const Result help = readtrace("--help");
+  CHECK(help.exit_code == 0);
+  CHECK_THAT(help.out, ContainsSubstring("table") && ContainsSubstring("Exit codes"));
+  const Result table = readtrace("table --help");
+  CHECK(table.exit_code == 0);
+  CHECK_THAT(table.out, ContainsSubstring("--sort-by") && ContainsSubstring("--row-limit"));
+  const Result version = readtrace("--version");
+  CHECK(version.exit_code == 0);
+  CHECK_THAT(version.out, StartsWith("readtrace ") && ContainsSubstring("."));
+}
+
+TEST_CASE("bad usage is one line and exit code 2, and nothing is printed") {
+  for (const std::string arguments :
+       {"", "frobnicate", "table", "table --sort-by", "table %s --sort-by cuda_tiem",
+        "table %s --row-limit many", "table %s --time-unit min", "table %s --frobnicate",
+        "table %s --max-name-column-width -1", "table %s --max-shapes-column-width wide",
+        "table %s --max-name-column-width 5.5", "table %s another.json"}) {
+    INFO(arguments);
+    std::string command = arguments;
+    if (const std::size_t at = command.find("%s"); at != std::string::npos)
+      command.replace(at, 2, kNaive);
+    const Result result = readtrace(command);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK_THAT(one_line(result.err), StartsWith("readtrace: "));
+  }
+  CHECK_THAT(readtrace("table " + kNaive + " --sort-by cuda_tiem").err,
+             ContainsSubstring("self_cpu_time_total"));
+  CHECK_THAT(readtrace("table x --sort-by \"$(printf '\\033[2J')\"").err,
+             ContainsSubstring("\\x1b[2J"));
+}
+
+TEST_CASE("a bad sort key is said before a file is read") {
+  CHECK(readtrace("table /no/such/file --sort-by cuda_tiem").exit_code == 2);
+}
+
+TEST_CASE("a file that cannot be read is one line and exit code 3") {
+  const Folder folder;
+  for (const std::string& path : {folder / "missing.json", folder.write("notes.txt", "just text"),
+                                  folder.write("empty.json", ""), std::string("/")}) {
+    INFO(path);
+    const Result result = readtrace("table " + path);
+    CHECK(result.exit_code == 3);
+    CHECK(result.out.empty());
+    CHECK_THAT(one_line(result.err), StartsWith("readtrace: "));
+  }
+}
+
+TEST_CASE("a file that ends early gives its table, a warning and exit code 4") {
+  const Folder folder;
+  const std::string cut = kSmall.substr(0, kSmall.size() - 20);
+  const Result result = readtrace("table " + folder.write("cut.json", cut));
+  CHECK(result.exit_code == 4);
+  CHECK_THAT(result.out, ContainsSubstring("aten::mul"));
+  CHECK_THAT(result.err, StartsWith("readtrace: "));
+}
+
+TEST_CASE("a trace without events is no error") {
+  const Folder folder;
+  const Result result = readtrace("table " + folder.write("none.json", R"({"traceEvents": []})"));
+  CHECK(result.exit_code == 0);
+  CHECK(result.out.empty());
+  CHECK_THAT(one_line(result.err), ContainsSubstring("none.json"));
+}
+
+TEST_CASE("no control character of a file is printed") {
+  const Folder folder;
+  std::string hostile = kSmall;
+  hostile.replace(hostile.find("aten::add"), 9, R"(\u001b]0;title\u0007)");
+  const Result result = readtrace("table " + folder.write("hostile.json", hostile));
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, ContainsSubstring("\\x1b]0;title\\x07"));
+  for (const char c : result.out) CHECK((c == '\n' || static_cast<unsigned char>(c) >= 0x20));
+}
+
+TEST_CASE("a full disk is said; a pipe that nobody reads ends it quietly") {
+  const Result full = readtrace("table " + kNaive + " > /dev/full");
+  CHECK(full.exit_code == 1);
+  CHECK_THAT(one_line(full.err), ContainsSubstring("No space left on device"));
+
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  ::close(ends[0]);
+  const Result closed = readtrace("table " + kNaive + " >&" + std::to_string(ends[1]));
+  ::close(ends[1]);
+  CHECK(closed.exit_code == 1);
+  CHECK(closed.err.empty());
+}
+
+TEST_CASE("readtrace runs where there is no LibTorch") {
+  const Result result = readtrace("--version > /dev/null; ldd " READTRACE);
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, !ContainsSubstring("torch") && !ContainsSubstring("cuda"));
+}
