@@ -53,10 +53,12 @@ class Averager {
       : trace_(trace), options_(options), tree_(trace), row_of_(trace.events.size(), 0) {}
 
   Averages run() {
-    averages_.use_device = has_device_events() ? "CUDA" : "";
+    if (has_device_events()) {
+      averages_.use_device = "CUDA";
+      device_totals_ = device_totals(tree_);
+    }
     averages_.with_flops = trace_.flag("with_flops");
     averages_.profile_memory = trace_.flag("profile_memory") || !trace_.memory.empty();
-    device_totals_ = device_totals(tree_);
     auto row = tree_.memory_rows().begin();
     for (const std::uint32_t event : tree_.order()) {
       for (; row != tree_.memory_rows().end() && tree_.time(*row) < tree_.start(event); ++row)
@@ -92,6 +94,7 @@ class Averager {
     if (row.is_async) return;
     row.self_cpu_time_total +=
         tree_.elapsed(index) - total(children, [&](auto child) { return tree_.elapsed(child); });
+    if (device_totals_.empty()) return;
     row.device_time_total += device_totals_[index];
     row.self_device_time_total +=
         device_totals_[index] - total(children, [&](auto child) { return device_totals_[child]; });
@@ -176,7 +179,7 @@ class Averager {
   const AveragesOptions options_;
   const OpTree tree_;
   Averages averages_;
-  std::vector<double> device_totals_;
+  std::vector<double> device_totals_;  // by event; empty without a device
   std::vector<std::uint32_t> row_of_;  // by event
   std::unordered_map<std::uint64_t, std::uint32_t> rows_;
   std::unordered_map<std::uint64_t, std::int64_t> flops_;

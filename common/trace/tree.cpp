@@ -101,6 +101,28 @@ double microseconds(std::int64_t ns) {
   return static_cast<double>(ns) / static_cast<double>(kNsPerUs);
 }
 
+// Sorts what consists of runs in order. A file does: each thread's events stand together, by start.
+// Equal items keep their order.
+template <typename Item, typename Less>
+void merge_runs(std::vector<Item>& items, const Less& is_less) {
+  std::vector<std::size_t> bounds{0};
+  for (std::size_t i = 1; i < items.size(); ++i)
+    if (is_less(items[i], items[i - 1])) bounds.push_back(i);
+  bounds.push_back(items.size());
+  const auto at = [&](std::size_t bound) {
+    return items.begin() + static_cast<std::ptrdiff_t>(bounds[bound]);
+  };
+  while (bounds.size() > 2) {
+    std::vector<std::size_t> merged;
+    for (std::size_t i = 0; i + 1 < bounds.size(); i += 2) {
+      merged.push_back(bounds[i]);
+      if (i + 2 < bounds.size()) std::inplace_merge(at(i), at(i + 1), at(i + 2), is_less);
+    }
+    merged.push_back(bounds.back());
+    bounds = std::move(merged);
+  }
+}
+
 bool is_step(std::string_view name) {
   return name.starts_with("ProfilerStep#");
 }
@@ -185,11 +207,8 @@ void OpTree::sort_events() {
         !is_skipped[event.name])
       starts.emplace_back(start(i), i);
   }
-  std::sort(starts.begin(), starts.end(), [this](const auto& a, const auto& b) {
-    if (a.first != b.first) return a.first < b.first;
-    const double a_end = end(a.second);
-    const double b_end = end(b.second);
-    return a_end != b_end ? a_end > b_end : a.second < b.second;
+  merge_runs(starts, [this](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : end(a.second) > end(b.second);
   });
   order_.reserve(starts.size());
   for (const auto& [time, event] : starts) order_.push_back(event);
