@@ -74,6 +74,18 @@ results: setup
 	@cmake --build --preset release --target $(CHAPTERS)
 	@tools/record.sh $(CHAPTERS)
 
+# Ratios within one run, against Python and against LibTorch's bare calls. The trace is made once.
+bench-table:
+	@tools/setup.sh release -DPROF_BENCH=ON $(CMAKE_ARGS)
+	@cmake --build --preset release --target readtrace bench_reader
+	@$(or $(PYTHON),.venv/bin/python3) bench/bench_table.py build/readtrace build/bench/events_500000.json
+	@build/bench_reader build/bench/events_500000.json
+
+bench-overhead:
+	@tools/setup.sh release -DPROF_BENCH=ON $(CMAKE_ARGS)
+	@cmake --build --preset release --target bench_profiler
+	@$(or $(PYTHON),.venv/bin/python3) bench/bench_profiler.py build/bench_profiler
+
 # Pages quote recordings and sources: docs fills them in, docs-check only looks.
 docs:
 	@python3 tools/docs.py

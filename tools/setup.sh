@@ -202,7 +202,7 @@ add_backports() {
   # shellcheck disable=SC2016  # apt-get's own variable
   mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Codename: bookworm' | head -n 1)
   [ -n "$mirror" ] || return 1
-  say "packages: adding Debian's bookworm-backports for Catch2 3"
+  say "packages: adding Debian's bookworm-backports for Catch2 3" >&3
   echo "deb $mirror bookworm-backports main" >/etc/apt/sources.list.d/bookworm-backports.list
   apt-get update
 }
@@ -215,7 +215,7 @@ apt_install() {
     if [ "$package" = catch2 ]; then
       version=$(catch2_version_3)
       if [ -z "$version" ] && grep -q '^VERSION_CODENAME=bookworm' /etc/os-release; then
-        add_backports >&3 || return 1
+        add_backports || return 1
         version=$(catch2_version_3)
       fi
       [ -n "$version" ] || continue
