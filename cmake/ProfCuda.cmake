@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# PROF_CUDA: whether .cu files are built. AUTO builds them where an nvcc is found whose major version is LibTorch's and that
-# compiles an empty .cu with this machine's compiler and C library (a CUDA that is older than the C
-# library often does not); otherwise one line says why not, and the build goes on without them. ON
-# makes that line an error. Sets PROF_HAVE_CUDA.
+# PROF_CUDA: whether .cu files are built. AUTO builds them where an nvcc is found whose major
+# version is LibTorch's and that compiles an empty .cu with this machine's compiler and C library (a
+# CUDA older than the C library often does not); otherwise one line says why not, and the build goes
+# on without them. ON makes that line an error. Sets PROF_HAVE_CUDA.
 set(PROF_CUDA "AUTO" CACHE STRING "Build CUDA kernels: AUTO, ON or OFF")
 set_property(CACHE PROF_CUDA PROPERTY STRINGS AUTO ON OFF)
 
@@ -15,16 +15,21 @@ function(prof_check_nvcc nvcc why_not)
     return()
   endif()
   if(NOT CMAKE_MATCH_1 EQUAL PROF_TORCH_CUDA_MAJOR)
-    set(${why_not} "${nvcc} is CUDA ${CMAKE_MATCH_1}.${CMAKE_MATCH_2}, LibTorch was built with ${PROF_TORCH_CUDA_MAJOR}" PARENT_SCOPE)
+    set(version "${CMAKE_MATCH_1}.${CMAKE_MATCH_2}")
+    set(${why_not} "${nvcc} is CUDA ${version}, LibTorch was built with ${PROF_TORCH_CUDA_MAJOR}"
+      PARENT_SCOPE)
     return()
   endif()
   file(WRITE "${CMAKE_BINARY_DIR}/CMakeFiles/empty.cu" "")
   execute_process(
-    COMMAND ${nvcc} -std=c++20 -ccbin ${CMAKE_CXX_COMPILER} -c CMakeFiles/empty.cu -o CMakeFiles/empty.o
-    WORKING_DIRECTORY "${CMAKE_BINARY_DIR}" OUTPUT_QUIET ERROR_VARIABLE errors RESULT_VARIABLE failed)
+    COMMAND ${nvcc} -std=c++20 -ccbin ${CMAKE_CXX_COMPILER} -c empty.cu -o empty.o
+    WORKING_DIRECTORY "${CMAKE_BINARY_DIR}/CMakeFiles"
+    OUTPUT_QUIET ERROR_VARIABLE errors RESULT_VARIABLE failed)
   if(failed)
     string(REGEX MATCH "[^\n]*error[^\n]*" first "${errors}")
-    set(${why_not} "${nvcc} cannot compile an empty file with this compiler and C library (${first})" PARENT_SCOPE)
+    set(${why_not}
+      "${nvcc} cannot compile an empty file with this compiler and C library (${first})"
+      PARENT_SCOPE)
   endif()
 endfunction()
 
@@ -63,7 +68,8 @@ if(PROF_CUDA)  # AUTO and ON
     set(CMAKE_CUDA_HOST_COMPILER "${CMAKE_CXX_COMPILER}" CACHE FILEPATH "nvcc's C++ compiler")
     set(CMAKE_CUDA_ARCHITECTURES 80 90a CACHE STRING "GPUs that kernels are compiled for")
     enable_language(CUDA)
-    message(STATUS "prof: CUDA kernels are built with ${CMAKE_CUDA_COMPILER} (CUDA ${CMAKE_CUDA_COMPILER_VERSION})")
+    message(STATUS "prof: CUDA kernels are built with ${CMAKE_CUDA_COMPILER} "
+      "(CUDA ${CMAKE_CUDA_COMPILER_VERSION})")
   elseif(PROF_CUDA STREQUAL "AUTO")
     message(STATUS "prof: no CUDA kernels: ${reason}")
   else()

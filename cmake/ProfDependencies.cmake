@@ -19,7 +19,7 @@ prof_dependency(CLI11 CLIUtils/CLI11 6c7b07a878ad834957b98d0f9ce1dbe0cb204fc9)  
 
 set(ZLIB_BUILD_EXAMPLES OFF)
 prof_dependency(ZLIB madler/zlib 51b7f2abdade71cd9bb0e7a373ef2610ec6f9daf)            # v1.3.1
-if(NOT TARGET ZLIB::ZLIB)  # zlib's own CMake file gives its target neither this name nor its include folders
+if(NOT TARGET ZLIB::ZLIB)  # zlib's own CMake file makes neither this name nor include folders
   target_include_directories(zlibstatic SYSTEM INTERFACE "${zlib_SOURCE_DIR}" "${zlib_BINARY_DIR}")
   add_library(ZLIB::ZLIB ALIAS zlibstatic)
 endif()
@@ -41,9 +41,9 @@ if(PROF_LIBTORCH)
   include(ProfLibTorch)
 endif()
 
-# prof::fmt, header-only. With LibTorch it must be LibTorch's own copy: another version beside it would be
-# two definitions of the same names. Only the folder fmt/ is linked into the include path, so that the targets that
-# must not know torch cannot include its headers.
+# prof::fmt, header-only. With LibTorch it must be LibTorch's own copy: another version beside it
+# would be two definitions of the same names. Only the folder fmt/ is linked into the include path,
+# so the targets that must not know torch cannot include its headers.
 add_library(prof_fmt INTERFACE)
 add_library(prof::fmt ALIAS prof_fmt)
 if(PROF_LIBTORCH AND EXISTS "${PROF_TORCH_ROOT}/include/fmt/format.h")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # prof::torch: LibTorch as imported targets of our own. find_package(Torch) is not used: for a CUDA
 # build it insists on nvcc and rewrites CUDA flags, while a program that only calls LibTorch needs
-# neither. A CUDA wheel with or without nvcc, a CPU-only wheel and the LibTorch zip all come this way.
+# neither. A CUDA wheel with or without nvcc, a CPU-only wheel and the LibTorch zip come this way.
 #
 # The first of these that is given decides:
 #   PROF_TORCH_DIR       the folder that holds include/ and lib/
@@ -16,11 +16,13 @@ set(PROF_PYTHON "$ENV{PYTHON}" CACHE STRING "LibTorch: the python whose torch is
 
 # Sets `out` to the package folder of the torch that `python` would import.
 function(prof_torch_of_python python out)
+  set(code "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])")
   execute_process(
-    COMMAND ${python} -c "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
+    COMMAND ${python} -c "${code}"
     OUTPUT_VARIABLE root OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
   if(failed OR root STREQUAL "")
-    message(FATAL_ERROR "PYTHON=${python} has no torch: install torch there, or leave PYTHON out and run `make setup`.")
+    message(FATAL_ERROR "PYTHON=${python} has no torch: install torch there, "
+      "or leave PYTHON out and run `make setup`.")
   endif()
   set(${out} "${root}" PARENT_SCOPE)
 endfunction()
@@ -30,7 +32,8 @@ function(prof_torch_on_prefix_path out)
   set(${out} "" PARENT_SCOPE)
   cmake_path(CONVERT "$ENV{CMAKE_PREFIX_PATH}" TO_CMAKE_PATH_LIST from_environment)
   foreach(prefix IN LISTS CMAKE_PREFIX_PATH from_environment)
-    foreach(root IN ITEMS "${prefix}" "${prefix}/../..")  # the wheel's cmake_prefix_path is <root>/share/cmake
+    # What the wheel calls its cmake_prefix_path is <root>/share/cmake.
+    foreach(root IN ITEMS "${prefix}" "${prefix}/../..")
       if(EXISTS "${root}/lib/libtorch_cpu.so")
         set(${out} "${root}" PARENT_SCOPE)
         return()
@@ -47,11 +50,11 @@ if(root STREQUAL "")
   prof_torch_on_prefix_path(root)
 endif()
 if(root STREQUAL "")
-  file(GLOB root LIST_DIRECTORIES true "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch")
+  file(GLOB root "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch")
 endif()
 if(root STREQUAL "")
-  message(FATAL_ERROR "No LibTorch: run `make setup`, or name one by PROF_TORCH_DIR, PYTHON or CMAKE_PREFIX_PATH "
-    "(-DPROF_LIBTORCH=OFF builds readtrace without it).")
+  message(FATAL_ERROR "No LibTorch: run `make setup`, or name one by PROF_TORCH_DIR, PYTHON or "
+    "CMAKE_PREFIX_PATH (-DPROF_LIBTORCH=OFF builds readtrace without it).")
 endif()
 get_filename_component(root "${root}" ABSOLUTE)  # without a last slash
 if(NOT EXISTS "${root}/lib/libtorch_cpu.so")
@@ -73,7 +76,8 @@ foreach(header IN ITEMS "${root}/include/torch/headeronly/version.h" "${api}/tor
   endif()
 endforeach()
 if(PROF_TORCH_VERSION VERSION_LESS 2.9 OR NOT EXISTS "${root}/include/kineto/ActivityType.h")
-  message(FATAL_ERROR "The LibTorch in ${root} (version ${PROF_TORCH_VERSION}) is too old or lacks Kineto's headers: 2.9 or newer is needed.")
+  message(FATAL_ERROR "The LibTorch in ${root} (version ${PROF_TORCH_VERSION}) is too old or lacks "
+    "Kineto's headers: 2.9 or newer is needed.")
 endif()
 
 # 2. Its parts. libtorch.so is an empty shell around the others and is left out.
@@ -98,12 +102,13 @@ target_include_directories(prof_torch SYSTEM INTERFACE
 
 # 3. CUDA's own headers and libraries lie beside a wheel in nvidia/*, else in a toolkit.
 if(PROF_TORCH_CUDA_MAJOR)
-  # Nothing calls libtorch_cuda by name: without this the linker drops it and the program sees no GPU.
+  # Nothing calls libtorch_cuda by name: without this the linker drops it, and with it the GPU.
   target_link_options(prof_torch INTERFACE LINKER:--no-as-needed)
   cmake_path(GET root PARENT_PATH packages)
   file(GLOB nvidia LIST_DIRECTORIES true "${packages}/nvidia/*")
   list(TRANSFORM nvidia APPEND "/include" OUTPUT_VARIABLE cuda_include)
-  find_path(PROF_CUDA_INCLUDE_DIR cuda_runtime_api.h HINTS ${cuda_include} PATHS /usr/local/cuda/include)
+  find_path(PROF_CUDA_INCLUDE_DIR cuda_runtime_api.h
+    HINTS ${cuda_include} PATHS /usr/local/cuda/include)
   mark_as_advanced(PROF_CUDA_INCLUDE_DIR)
   if(PROF_CUDA_INCLUDE_DIR)
     list(APPEND cuda_include "${PROF_CUDA_INCLUDE_DIR}")
@@ -111,7 +116,7 @@ if(PROF_TORCH_CUDA_MAJOR)
     target_include_directories(prof_torch SYSTEM INTERFACE ${cuda_include})
     target_compile_definitions(prof_torch INTERFACE PROF_TORCH_CUDA=1)
   else()
-    message(STATUS "prof: CUDA's headers are not there (cuda_runtime_api.h): device facts are left out")
+    message(STATUS "prof: no cuda_runtime_api.h beside LibTorch: device facts are left out")
   endif()
   foreach(folder IN LISTS nvidia)
     target_link_options(prof_torch INTERFACE "LINKER:-rpath,${folder}/lib")

@@ -13,15 +13,15 @@ if(PROJECT_IS_TOP_LEVEL)
   if(jobs LESS 1)
     set(jobs 1)
   endif()
-  set_property(GLOBAL APPEND PROPERTY JOB_POOLS prof_jobs=${jobs})  # Ninja's; other generators take -j
+  set_property(GLOBAL APPEND PROPERTY JOB_POOLS prof_jobs=${jobs})  # Ninja's; others take -j
   set(CMAKE_JOB_POOL_COMPILE prof_jobs)
   set(CMAKE_JOB_POOL_LINK prof_jobs)
 endif()
 
 # Links `target` with LibTorch and gives it the one precompiled header: torch's headers are parsed
-# once per build folder, a file that uses them then takes a fraction of the time. Include headers as narrow as
-# these in the sources, not torch/torch.h: all of it would double both. The header only counts where a target has the
-# same flags and definitions, so a mismatch is an error instead of a silent slow build.
+# once per build folder, a file that uses them then takes a fraction of the time. Include headers as
+# narrow as these in the sources, not torch/torch.h: all of it would double both. The header counts
+# only where a target has the same flags and definitions: a mismatch is an error, not a slow build.
 function(prof_use_torch target)
   if(NOT TARGET prof_torch_pch)
     file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/torch_pch.cpp CONTENT "")
@@ -35,7 +35,7 @@ function(prof_use_torch target)
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Werror=invalid-pch>)
 endfunction()
 
-# The chapter chapters/<name>/main.cpp, and further sources beside it, as the program <build folder>/<name>.
+# The chapter chapters/<name>/main.cpp, and further sources beside it, as <build folder>/<name>.
 #   prof_add_chapter(03_sdpa backends.cpp)
 function(prof_add_chapter name)
   list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/chapters/${name}/)
@@ -57,5 +57,6 @@ function(prof_add_test name)
   if(arg_TORCH)
     prof_use_torch(${name})
   endif()
-  catch_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${arg_LABEL} SKIP_RETURN_CODE 4)
+  catch_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS ${arg_LABEL} SKIP_RETURN_CODE 4)
 endfunction()

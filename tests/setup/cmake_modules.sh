@@ -3,6 +3,7 @@
 #
 # What cmake/ finds on machines that this one is not, one case per call:
 #
+# shellcheck disable=SC2016  # `make setup` is meant literally
 #   cmake_modules.sh <case> <source folder> <LibTorch of the build that runs this test>
 set -euo pipefail
 readonly name=$1 source_dir=$2 torch=$3
@@ -22,7 +23,8 @@ include(ProfCuda)
 $(cat "$work/more.cmake" 2>/dev/null || true)
 CMAKE
   status=0
-  out=$(env -u PYTHON -u CMAKE_PREFIX_PATH -u CUDACXX cmake -S "$work/project" -B "$work/build" -G Ninja "$@" 2>&1) || status=$?
+  out=$(env -u PYTHON -u CMAKE_PREFIX_PATH -u CUDACXX \
+    cmake -S "$work/project" -B "$work/build" -G Ninja "$@" 2>&1) || status=$?
   # CMake wraps long messages; one line is what a reader gets from set-up.
   out=$(tr -s ' \n' ' ' <<<"$out")
 }
@@ -40,8 +42,10 @@ fake_torch() {  # fake_torch <major.minor.patch> [cuda major]
   local root=$work/torch
   mkdir -p "$root"/{lib,include/kineto,include/torch/headeronly}
   touch "$root/lib/libtorch_cpu.so" "$root/include/kineto/ActivityType.h"
-  awk -F. '{ print "#define TORCH_VERSION_MAJOR " $1 "\n#define TORCH_VERSION_MINOR " $2 "\n#define TORCH_VERSION_PATCH " $3 }' \
-    <<<"$1" >"$root/include/torch/headeronly/version.h"
+  local major minor patch
+  IFS=. read -r major minor patch <<<"$1"
+  printf '#define TORCH_VERSION_%s %s\n' MAJOR "$major" MINOR "$minor" PATCH "$patch" \
+    >"$root/include/torch/headeronly/version.h"
   if [ $# = 2 ]; then
     touch "$root/lib/libtorch_cuda.so"
     printf 'libcudart.so.%s\0' "$2" >"$root/lib/libc10_cuda.so"
@@ -96,7 +100,8 @@ case $name in
     ln -s "$torch"/lib/lib{torch_cpu,c10}.so "$torch"/lib/libgomp* "$work/torch/lib/"
     # Even a CPU build of the profiler asks for these two by name; a real one has them linked in.
     for library in libcudart.so libcupti.so; do
-      find "$torch/lib" "$torch/../nvidia" -name "$library*" -exec ln -s {} "$work/torch/lib/" \; 2>/dev/null || true
+      find "$torch/lib" "$torch/../nvidia" -name "$library*" -exec ln -s {} "$work/torch/lib/" \; \
+        2>/dev/null || true
     done
     cat >"$work/project.cpp" <<'CPP'
 #include <ATen/ops/ones.h>
@@ -119,7 +124,8 @@ target_link_libraries(tiny PRIVATE prof::torch)" >"$work/more.cmake"
     expect 0 'no CUDA kernels: LibTorch is a CPU build' ;;
   no_nvcc)
     fake_torch 2.11.0 13
-    configure -DPROF_TORCH_DIR="$work/torch" -DCMAKE_IGNORE_PATH="/usr/local/cuda/bin;$(type -aP nvcc | xargs -r dirname | paste -sd ';')"
+    folders=$(type -aP nvcc | xargs -r dirname | paste -sd ';')
+    configure -DPROF_TORCH_DIR="$work/torch" -DCMAKE_IGNORE_PATH="/usr/local/cuda/bin;$folders"
     expect 0 'no CUDA kernels: no nvcc on PATH or in /usr/local/cuda' ;;
   nvcc)  # the real one, where there is one
     nvcc=$(PATH=$PATH:/usr/local/cuda/bin type -P nvcc) || exit 4
@@ -133,7 +139,8 @@ target_link_libraries(tiny PRIVATE prof::torch)" >"$work/more.cmake"
   nvcc_that_cannot_compile)
     fake_torch 2.11.0 13; fake_nvcc 13.0 1
     configure -DPROF_TORCH_DIR="$work/torch" -DCMAKE_CUDA_COMPILER="$work/nvcc"
-    expect 0 'cannot compile an empty file with this compiler and C library (math_functions.h(629): error' ;;
+    expect 0 'cannot compile an empty file with this compiler and C library'
+    expect 0 '(math_functions.h(629): error' ;;
   cuda_is_asked_for)
     fake_torch 2.11.0 13; fake_nvcc 12.4 0
     configure -DPROF_TORCH_DIR="$work/torch" -DCMAKE_CUDA_COMPILER="$work/nvcc" -DPROF_CUDA=ON
