@@ -25,6 +25,8 @@ enum ExitCode {
 };
 
 void add_table(CLI::App& app, std::function<int()>& command);
+void add_figure(CLI::App& app, std::function<int()>& command);
+void add_tree(CLI::App& app, std::function<int()>& command);
 
 // Writes all of `text` to standard output. False if that failed, after a sentence on standard
 // error; silently where the reader of a pipe has seen enough and left.

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "commands.h"
+#include "explain/steps.h"
 #include "trace/key_averages.h"
 #include "trace/printable.h"
 #include "trace/reader.h"
@@ -43,6 +44,8 @@ int run(int argc, char** argv) {
       "3 not one whole event could be read; 4 read in part, what was saved is printed.");
   std::function<int()> command;
   add_table(app, command);
+  add_figure(app, command);
+  add_tree(app, command);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help and --version
@@ -61,6 +64,8 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const trace::TableError& error) {
+    return complain(error.what(), kBadUsage);
+  } catch (const explain::RangeError& error) {
     return complain(error.what(), kBadUsage);
   } catch (const trace::ReadError& error) {
     return complain(error.what(), kNotRead);
