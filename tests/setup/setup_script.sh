@@ -144,6 +144,10 @@ run LIBTORCH=cuda
 check 'another LibTorch' called 'torch==2.11.0'
 : >"$fake/calls"; run
 check 'what is there stays' not called pip
+fresh; touch "$fake/no_cpu_index"; run LIBTORCH=cpu; : >"$fake/calls"; run LIBTORCH=cuda
+check 'what came instead counts too' not called pip
+fresh; run LIBTORCH=cpu; echo 'ERROR: killed' >"$fake/pip_fails"; run LIBTORCH=cuda
+check 'a change that failed' [ ! -e "$work/clone/.venv/libtorch" ]
 
 # 4. An interrupted set-up is taken up again; a changed pin is installed.
 fresh; echo 'ERROR: Operation cancelled by user' >"$fake/pip_fails"; run LIBTORCH=cuda
