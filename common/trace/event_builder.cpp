@@ -226,6 +226,8 @@ void EventBuilder::read_args(object args, Element& element) {
       read_integer(item, element.external_id);
     } else if (is_key(key, "correlation")) {
       read_integer(item, element.correlation);
+    } else if (is_key(key, "finished")) {
+      element.is_finished = token_of(item) != "false";
     } else if (read_detail(key, item)) {
       has_details_ = true;
     }
@@ -277,7 +279,6 @@ bool EventBuilder::store(const Element& element) {
 
   std::int64_t start = 0;
   if (!parse_nanoseconds(element.start, start) || std::abs(start) > kLatest) return false;
-  start += trace_.base_ns;
   const std::uint32_t thread = thread_of(element);
   if (is_memory) {
     store_memory(element, start, thread);
@@ -301,7 +302,8 @@ bool EventBuilder::store(const Element& element) {
         .details = !has_details_         ? 0
                    : is_device(category) ? launch_index()
                                          : arguments_index(element.name),
-        .category = category});
+        .category = category,
+        .is_finished = element.is_finished});
   std::int64_t& first =
       category == Category::profiler_span ? mark_.spans_start : mark_.events_start;
   first = std::min(first, start);
@@ -390,22 +392,23 @@ void EventBuilder::rewind(const Mark& mark) {
 
 void EventBuilder::finish() {
   pair_brackets();
-  trace_.start_ns = std::min(mark_.spans_start, mark_.events_start);
-  if (mark_.spans_start != std::numeric_limits<std::int64_t>::max()) {
-    trace_.start_ns = mark_.spans_start;
+  const bool has_span = mark_.spans_start != kNever;
+  const std::int64_t first = has_span ? mark_.spans_start : mark_.events_start;
+  trace_.start_ns = trace_.base_ns + (first == kNever ? 0 : first);
+  for (std::vector<Event>& block : blocks_) {
+    for (Event& event : block) event.start_ns += trace_.base_ns;
   }
-  if (mark_.events == 0) {
-    trace_.start_ns = trace_.base_ns;
-  } else if (blocks_.size() == 1) {
+  for (MemoryRecord& record : trace_.memory) record.time_ns += trace_.base_ns;
+
+  if (blocks_.size() == 1) {
     trace_.events = std::move(blocks_.front());
-  } else {
-    trace_.events.reserve(mark_.events);
-    for (std::vector<Event>& block : blocks_) {
-      trace_.events.insert(trace_.events.end(), block.begin(), block.end());
-      std::vector<Event>().swap(block);
-    }
+    blocks_.clear();
   }
-  blocks_.clear();
+  trace_.events.reserve(mark_.events);
+  for (std::vector<Event>& block : blocks_) {
+    trace_.events.insert(trace_.events.end(), block.begin(), block.end());
+    std::vector<Event>().swap(block);
+  }
 }
 
 // Chrome's rule: on each thread, an E ends the latest B that is still open, in order of time.
@@ -430,24 +433,8 @@ void EventBuilder::pair_brackets() {
   }
   for (const std::vector<std::size_t>& stack : open) unpaired += stack.size();
   if (unpaired > 0) {
-    trace_.report.warnings.push_back(
-        std::to_string(unpaired) +
-        " begin or end events (ph B, E) have no partner; begins count with duration 0");
-  }
-}
-
-// Events that came before the key got the base of then, which is 0.
-void EventBuilder::move_base(std::int64_t base_ns) {
-  const std::int64_t shift = base_ns - trace_.base_ns;
-  trace_.base_ns = base_ns;
-  for (std::vector<Event>& block : blocks_) {
-    for (Event& event : block) event.start_ns += shift;
-  }
-  for (MemoryRecord& record : trace_.memory) record.time_ns += shift;
-  for (Bracket& bracket : brackets_) bracket.time_ns += shift;
-  if (mark_.events == 0) return;
-  for (std::int64_t* first : {&mark_.spans_start, &mark_.events_start}) {
-    if (*first != std::numeric_limits<std::int64_t>::max()) *first += shift;
+    trace_.report.warnings.push_back("begin and end events (ph B, E) without a partner: " +
+                                     std::to_string(unpaired) + "; a begin counts with duration 0");
   }
 }
 
@@ -459,7 +446,7 @@ void EventBuilder::add_top_level(std::string_view key, std::string_view json) {
     read_metadata(json);
   } else {
     if (key == "baseTimeNanoseconds" && parse_integer(json, base) && std::abs(base) <= kLongest) {
-      move_base(base);
+      trace_.base_ns = base;  // added in the end: events may stand before the key
     }
     add_metadata(key, json);
   }

@@ -19,14 +19,16 @@ namespace trace {
 
 class EventBuilder {
  public:
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
   // What a batch that turns out not to be whole is taken back to.
   struct Mark {
     std::size_t elements = 0;  // of any kind
     std::size_t events = 0;
     std::size_t memory = 0;
     std::size_t brackets = 0;
-    std::int64_t spans_start = std::numeric_limits<std::int64_t>::max();  // `Trace` events
-    std::int64_t events_start = std::numeric_limits<std::int64_t>::max();
+    std::int64_t spans_start = kNever;   // the earliest of the `Trace` events
+    std::int64_t events_start = kNever;  // and of the others
   };
 
   explicit EventBuilder(Trace& trace);
@@ -41,7 +43,7 @@ class EventBuilder {
   // A top-level key of the file with the text of its value; also keys of its `metadata` object.
   void add_top_level(std::string_view key, std::string_view json);
 
-  // Moves the events into the trace, pairs B and E, works out start_ns.
+  // Pairs B and E, adds the base to the times and moves the events into the trace.
   void finish();
 
  private:
@@ -64,6 +66,7 @@ class EventBuilder {
     std::string_view category, name, pid, tid;
     std::string_view start, duration;
     std::int64_t external_id = 0, correlation = 0;
+    bool is_finished = true;
   };
 
   [[nodiscard]] bool read(simdjson::ondemand::object parts, Element& element);
@@ -78,7 +81,6 @@ class EventBuilder {
   [[nodiscard]] Event& event_at(std::size_t index);
   void push(const Event& event);
   void pair_brackets();
-  void move_base(std::int64_t base_ns);
   void read_devices(std::string_view json);
   void read_metadata(std::string_view json);
   void add_metadata(std::string_view key, std::string_view json);

@@ -27,6 +27,7 @@ namespace {
 constexpr std::size_t kLargestValue = 32 << 20;
 // An unfinished event of this size is more than one.
 constexpr std::size_t kSuspicious = 64 << 10;
+constexpr int kMostSwallowing = 8;
 // Longer than what is_event_start looks at.
 constexpr std::size_t kOverlap = 256;
 
@@ -281,18 +282,34 @@ class Reader {
       is_lost_ = false;
       return true;
     }
-    std::size_t resume = mended.end;
-    if (event.framing == Framing::needs_more && mended.framing == Framing::needs_more) {
-      // The file ends here. Or this event lacks its own end and swallowed those behind it.
-      resume = find_event_start(window_.text(), 1);
-      if (window_.text().size() < kSuspicious || resume == std::string_view::npos) return false;
+    return skip_damaged(event, mended);
+  }
+
+  // Goes on behind an event that could not be mended. False where the input ends within it.
+  bool skip_damaged(const Frame& event, const Repair& mended) {
+    if (event.framing == Framing::whole) {
+      drop();
+      window_.consume(event.end);
+      return true;
+    }
+    if (mended.framing != Framing::needs_more) {
+      drop();
+      find_next_event(std::max<std::size_t>(mended.end, 1));
+      return true;
+    }
+    // All the rest seems to belong to this event. That is so where the input ends within it, but
+    // the last event of a list may be damaged so that it runs over the list's end.
+    const std::string_view rest = window_.text();
+    std::size_t next = find_list_end(rest, 1);
+    if (event.framing == Framing::needs_more) {
+      // Or it lacks its own end and swallowed those behind it: then they are looked at once more,
+      // but not for every event of a file that is made like that.
+      next = find_event_start(rest, 1);
+      if (rest.size() < kSuspicious || next == std::string_view::npos) return false;
+      if (++swallowing_ > kMostSwallowing) return false;
     }
     drop();
-    if (event.framing == Framing::whole) {
-      window_.consume(event.end);
-    } else {
-      find_next_event(std::max<std::size_t>(resume, 1));
-    }
+    window_.consume(std::min(next, rest.size()));
     return true;
   }
 
@@ -304,7 +321,7 @@ class Reader {
     if (other.framing == Framing::whole) {
       window_.consume(other.end);
     } else {
-      find_next_event(1);
+      find_next_event(std::max<std::size_t>(other.end, 1));
     }
     return true;
   }
@@ -376,35 +393,30 @@ class Reader {
     ReadReport& report = trace_.report;
     report.bytes = window_.offset() + static_cast<std::int64_t>(window_.text().size());
     report.truncated |= !input_.problem().empty();
-    const std::string_view problem =
-        input_.problem().empty() ? "the file ends too early" : std::string_view(input_.problem());
-    const EventBuilder::Mark mark = builder_.mark();
-    if (mark.elements == 0 && report.truncated) {
-      throw ReadError(fmt::format("{} holds not one whole event: {}, after {} bytes", input_.name(),
-                                  problem, report.bytes));
+    const std::string problem = fmt::format(
+        "{}, after {} bytes",
+        input_.problem().empty() ? "the file ends too early" : input_.problem(), report.bytes);
+    if (builder_.mark().elements == 0 && report.dropped > 0) {
+      throw ReadError(
+          fmt::format("{} holds not one whole event: its list is damaged from byte {} on",
+                      input_.name(), first_dropped_));
+    }
+    if (builder_.mark().elements == 0 && report.truncated) {
+      throw ReadError(fmt::format("{} holds not one whole event: {}", input_.name(), problem));
     }
     if (!has_list_) {
       throw ReadError(
           fmt::format("{} is not a trace: it has no list of traceEvents", input_.name()));
     }
-    if (mark.elements == 0 && report.dropped > 0) {
-      throw ReadError(
-          fmt::format("{} holds not one whole event: none of the {} in its list can be "
-                      "read, the first is at byte {}",
-                      input_.name(), report.dropped, first_dropped_));
-    }
     builder_.finish();
     if (report.repaired > 0) {
-      warn("{} events hold what JSON does not allow and were mended; the first is at byte {}",
+      warn("events mended because they hold what JSON does not allow: {}, the first at byte {}",
            report.repaired, first_repaired_);
     }
     if (report.dropped > 0) {
-      warn("{} events are damaged and were left out; the first is at byte {}", report.dropped,
-           first_dropped_);
+      warn("damaged events left out: {}, the first at byte {}", report.dropped, first_dropped_);
     }
-    if (report.truncated) {
-      warn("{}, after {} bytes: {} events were read", problem, report.bytes, trace_.events.size());
-    }
+    if (report.truncated) warn("{}; events read: {}", problem, trace_.events.size());
   }
 
   Input input_;
@@ -414,6 +426,7 @@ class Reader {
   EventBuilder builder_;
   simdjson::ondemand::parser parser_;
   bool has_list_ = false;
+  int swallowing_ = 0;              // events that lacked their end
   bool is_lost_ = false;            // between a damaged event and the next good one
   std::int64_t careful_until_ = 0;  // events before this offset are taken one by one
   std::int64_t first_repaired_ = 0, first_dropped_ = 0;
