@@ -69,7 +69,8 @@ std::string about(const trace::Trace& trace) {
   line("Chapter", metadata_text(trace, "chapter"));
   line("Variant", metadata_text(trace, "variant"));
   line("Device", device_text(trace));
-  const std::string_view libtorch = metadata_text(trace, "libtorch");  // names its CUDA version, too
+  const std::string_view libtorch =
+      metadata_text(trace, "libtorch");  // names its CUDA version, too
   line("LibTorch", libtorch);
   if (libtorch.empty()) line("CUDA", cuda_version(trace.metadata_value("cuda_runtime_version")));
   line("Shape", metadata_text(trace, "shape"));

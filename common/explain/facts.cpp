@@ -2,7 +2,6 @@
 #include "explain/facts.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -11,6 +10,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "explain/occupancy.h"
 #include "explain/text.h"
 
 namespace explain {
@@ -37,6 +37,12 @@ struct Forward {
   std::int64_t ops = 0;
   std::int64_t gpu_operations = 0;
   std::int64_t kernels = 0, memcpys = 0, memsets = 0;
+};
+
+// All launches of one kernel in the forwards.
+struct Kernel {
+  std::uint32_t first = kNoEvent;
+  double time_us = 0;
 };
 
 // From the innermost event around a call up to the annotation, if the call was made inside one.
@@ -119,12 +125,21 @@ class Collector {
     if (e.category == Category::gpu_memset) ++forward.memsets;
     facts_.on_gpu = true;
     facts_.cuda_time_us += tree_.elapsed(event);
+    if (e.category == Category::kernel) add_kernel(event);
     if (e.category == Category::gpu_memcpy) {
       ++forward.memcpys;
       const std::int64_t bytes = trace_.launch_of(e).bytes;
       facts_.bytes_copied += bytes;
       add_copy(event, bytes, std::move(place.chain));
+    } else if (e.category == Category::kernel && !place.chain.empty() &&
+               place.chain.front() == "aten::copy_") {
+      add_copy(event, 0, std::move(place.chain));  // another dtype or layout takes a kernel
     }
+  }
+
+  void add_kernel(std::uint32_t event) {
+    Kernel& kernel = kernels_.try_emplace(tree_.name_id(event), Kernel{event, 0}).first->second;
+    kernel.time_us += tree_.elapsed(event);
   }
 
   void add_op(std::uint32_t event) {
@@ -155,6 +170,7 @@ class Collector {
     }
     facts_.idle_share = idle_share();
     facts_.peak_memory = peak_memory();
+    facts_.occupancy = longest_kernels_occupancy();
     facts_.relative_error = unquoted(trace_.metadata_value("relative_error"));
     // With a device, an aten::copy_ only launches the copy; without, it is the copy.
     if (!facts_.on_gpu) {
@@ -196,6 +212,17 @@ class Collector {
     return 1.0 - static_cast<double>(busy) / static_cast<double>(end - first);
   }
 
+  // Of the kernel that takes most time, by its first launch.
+  [[nodiscard]] std::optional<double> longest_kernels_occupancy() const {
+    const auto longest = std::max_element(
+        kernels_.begin(), kernels_.end(),
+        [](const auto& a, const auto& b) { return a.second.time_us < b.second.time_us; });
+    if (longest == kernels_.end()) return std::nullopt;
+    const trace::Launch& launch = trace_.launch_of(trace_.events[longest->second.first]);
+    const auto found = occupancy(launch, device_of(trace_, launch));
+    return found ? std::optional(found->theoretical) : std::nullopt;
+  }
+
   [[nodiscard]] std::optional<std::int64_t> peak_memory() const {
     const std::string_view text = trace_.metadata_value("peak_memory_bytes");
     std::int64_t bytes = 0;
@@ -210,6 +237,7 @@ class Collector {
   Facts facts_;
   bool has_steps_ = false;
   std::unordered_map<std::int64_t, std::uint32_t> runtime_of_;  // by correlation
+  std::map<std::uint32_t, Kernel> kernels_;                     // by the name's id
   std::map<std::uint32_t, Forward> forwards_;                   // by the annotation's event
   std::vector<std::pair<std::int64_t, std::int64_t>> busy_;     // [start, end) in ns
   std::vector<std::pair<std::uint32_t, std::vector<std::string_view>>> cpu_copies_;
@@ -257,6 +285,9 @@ std::string to_text(const Facts& facts) {
   line("ops per forward", count_text(facts.ops));
   line("CPU time per forward", time_text(facts.cpu_time_us));
   if (facts.idle_share) line("idle share of the GPU", share_text(*facts.idle_share));
+  if (facts.occupancy) {
+    line("occupancy", share_text(*facts.occupancy) + " for the kernel that takes most time");
+  }
   if (facts.peak_memory) {
     line("peak memory of a forward", size_text(*facts.peak_memory) + " beyond its inputs");
   }
@@ -264,35 +295,6 @@ std::string to_text(const Facts& facts) {
     line("launched by none of them", fmt::format("{} GPU operations", facts.unattributed));
   }
   return text;
-}
-
-std::string copies_to_text(const Facts& facts) {
-  if (facts.forwards == 0) {
-    return fmt::format("Finding: none, the trace has no forward ({})\n", facts.label);
-  }
-  // Below a hundredth of a forward a copy is a scalar on its way to a kernel, not a finding.
-  constexpr double kWorthSaying = 0.01;
-  const double forward_us = facts.on_gpu ? facts.cuda_time_us : facts.cpu_time_us;
-  const double all_us = forward_us * static_cast<double>(facts.forwards);
-  std::string text;
-  std::int64_t small = 0;
-  for (const Copy& copy : facts.copies) {
-    if (total_us(copy) < kWorthSaying * all_us) {
-      small += copy.count;
-      continue;
-    }
-    text +=
-        fmt::format("Finding: a copy, {} times in {} forwards: {}{}, {}, {} {}\n", copy.count,
-                    facts.forwards, copy.name, copy.bytes > 0 ? ", " + size_text(copy.bytes) : "",
-                    time_text(copy.time_us), facts.on_gpu ? "launched by" : "called by",
-                    copy.chain.empty() ? "no op" : fmt::format("{}", fmt::join(copy.chain, " < ")));
-  }
-  if (!text.empty()) return text;
-  const char* what = facts.on_gpu ? "memcpy" : "aten::copy_";
-  return fmt::format(
-      "Finding: no copy of a tensor: {} in {} forwards{}\n",
-      small == 0 ? fmt::format("not one {}", what) : fmt::format("{} {}", small, what),
-      facts.forwards, small == 0 ? "" : ", each less than 1 % of a forward");
 }
 
 }  // namespace explain

@@ -5,7 +5,7 @@
 //
 //   trace::OpTree tree(trace);
 //   explain::Facts facts = explain::facts(tree, "attn_fwd");
-//   std::cout << explain::to_text(facts) << explain::copies_to_text(facts);
+//   std::cout << explain::to_text(facts);
 //
 // A *forward* is one event of the annotation `label`. A GPU operation belongs to the forward in
 // which the CPU launched it, wherever the device ran it. Terms: docs/glossary.md.
@@ -30,10 +30,10 @@ struct PerForward {
 
 // Copies of one kind: same name, size and chain of ops.
 struct Copy {
-  std::string name;                // "Memcpy DtoD (Device -> Device)"; on the CPU "aten::copy_"
-  std::int64_t bytes = 0;          // of one copy; 0 where the file does not say
-  double time_us = 0;              // of one copy, on average
-  std::int64_t count = 0;          // in all forwards
+  std::string name;        // "Memcpy DtoD (Device -> Device)", a kernel's; on the CPU "aten::copy_"
+  std::int64_t bytes = 0;  // of one copy; 0 where the file does not say
+  double time_us = 0;      // of one copy, on average
+  std::int64_t count = 0;  // in all forwards
   std::vector<std::string> chain;  // the ops that it was made in, innermost first
 };
 
@@ -59,9 +59,5 @@ struct Facts {
 
 // One fact a line, each with a newline.
 [[nodiscard]] std::string to_text(const Facts& facts);
-
-// The finding of the first two chapters: which copies are made and by which ops, or that none is.
-// Copies that take less than a hundredth of a forward are only counted.
-[[nodiscard]] std::string copies_to_text(const Facts& facts);
 
 }  // namespace explain

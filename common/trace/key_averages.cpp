@@ -53,7 +53,7 @@ class Averager {
       : trace_(trace), options_(options), tree_(trace), row_of_(trace.events.size(), 0) {}
 
   Averages run() {
-    if (has_device_events()) {
+    if (holds_device()) {
       averages_.use_device = "CUDA";
       device_totals_ = device_totals(tree_);
     }
@@ -70,10 +70,24 @@ class Averager {
   }
 
  private:
-  bool has_device_events() const {
-    return std::any_of(tree_.order().begin(), tree_.order().end(), [&](std::uint32_t event) {
-      return is_device(trace_.events[event].category);
-    });
+  // A file does not say which activities were recorded. Without a device event it tells by what
+  // only a recording of the device holds: CUPTI's overhead, or the sync that ends it. One of the
+  // CPU alone may end with a sync, too, but then it shows launches whose kernels are missing.
+  bool holds_device() const {
+    bool has_sync = false;
+    bool has_launch = false;
+    for (const std::uint32_t index : tree_.order()) {
+      const Event& event = trace_.events[index];
+      if (is_device(event.category) || event.category == Category::overhead) return true;
+      if (event.category != Category::cuda_runtime && event.category != Category::cuda_driver)
+        continue;
+      const std::string_view call = trace_.name(event);
+      has_sync |= call == "cudaDeviceSynchronize" && event.external_id == 0;
+      for (const std::string_view start :
+           {"cudaLaunch", "cuLaunch", "cudaMemcpy", "cudaMemset", "cudaGraphLaunch"})
+        has_launch |= call.starts_with(start);
+    }
+    return has_sync && !has_launch;
   }
 
   void add(std::uint32_t index) {

@@ -66,6 +66,7 @@ struct Event {
   std::uint32_t thread = 0;      // index into Trace::threads
   std::uint32_t details = 0;     // index into Trace::arguments (ops) or Trace::launches (device)
   Category category = Category::other;
+  bool is_finished = true;  // false: an op that was still open when the profiler stopped
 };
 static_assert(sizeof(Event) <= 48);
 

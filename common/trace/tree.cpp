@@ -86,6 +86,8 @@ std::int64_t own_id(const Event& event) {
 }
 
 std::int64_t link(const Event& event) {
+  // A sync of no op has its own correlation in the place of an op's id.
+  if (event.category == Category::cuda_sync && event.external_id == event.correlation) return 0;
   return is_linked(event.category) ? event.external_id : 0;
 }
 
@@ -155,12 +157,14 @@ OpTree::OpTree(const Trace& trace)
   sort_events();
   find_memory_rows();
   nest(attribute());
+  attribute_overhead();
   merge_duplicates();
   list_children();
 }
 
 bool OpTree::is_async(std::uint32_t event) const {
   const Event& e = trace_->events[event];
+  if (!e.is_finished) return true;
   if (e.category != Category::user_annotation) return false;
   const std::string_view name = trace_->name(e);
   return std::any_of(kCollectivePrefixes.begin(), kCollectivePrefixes.end(),
@@ -330,10 +334,11 @@ OpTree::Memory OpTree::memory(std::uint32_t event) const {
 }
 
 OpTree::Memory OpTree::memory(const MemoryRecord& record) {
-  switch (record.device_type) {  // c10::DeviceType
-    case 0:                      // CPU
-    case 2:                      // MKLDNN
-    case 5:                      // IDEEP
+  if (record.out_of_memory) return {};  // nothing was allocated
+  switch (record.device_type) {         // c10::DeviceType
+    case 0:                             // CPU
+    case 2:                             // MKLDNN
+    case 5:                             // IDEEP
       return {.cpu = record.bytes, .device = 0};
     case 1:   // CUDA
     case 6:   // HIP
@@ -372,6 +377,17 @@ void OpTree::nest(const std::vector<std::uint32_t>& threads) {
     stack.push_back({event, end(event)});
   }
   place_rows(std::numeric_limits<double>::infinity());
+}
+
+// CUPTI's overhead has the id of the op in which it arose, so that op's kernels are its own, too.
+// The file does not hold that id.
+void OpTree::attribute_overhead() {
+  for (const std::uint32_t event : order_) {
+    if (trace_->events[event].category != Category::overhead) continue;
+    std::uint32_t op = parent_[event];
+    while (op != kNoEvent && trace_->events[op].category != Category::cpu_op) op = parent_[op];
+    if (op != kNoEvent) kernel_group_[event] = kernel_group_[op];
+  }
 }
 
 // PyTorch repeats its search until nothing changes. Parents come before their children here, so one

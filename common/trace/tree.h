@@ -14,7 +14,8 @@
 // - On one thread the innermost event that contains another one whole is its parent. An event that
 //   overlaps another one only in part is not its child.
 // - Runtime calls nest in the op that they belong to by `External id`; those of no op nest on the
-//   thread that stopped the profiler. Collectives end on other threads and stay outside the tree.
+//   thread that stopped the profiler. Collectives, which end on other threads, and what had
+//   not ended when the profiler stopped are outside the tree.
 // - An only child with the name of its parent is merged into it and is no longer in order().
 //
 // Time is linear but for one sort; memory is 24 bytes per event.
@@ -109,6 +110,7 @@ class OpTree {
   void find_memory_rows();
   std::vector<std::uint32_t> attribute();
   void nest(const std::vector<std::uint32_t>& threads);
+  void attribute_overhead();
   void merge_duplicates();
   void list_children();
   [[nodiscard]] std::pair<std::size_t, std::size_t> memory_range(std::uint32_t event) const;

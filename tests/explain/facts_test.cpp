@@ -8,6 +8,7 @@
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include "explain/finding.h"
 #include "explain/text.h"
 #include "trace/reader.h"
 
@@ -56,7 +57,7 @@ TEST_CASE("Facts of the naive recording") {
   CHECK(facts.copies[0].count == 3);
   CHECK(facts.copies[0].chain ==
         std::vector<std::string>{"aten::copy_", "aten::clone", "aten::masked_fill"});
-  CHECK_THAT(explain::copies_to_text(facts),
+  CHECK_THAT(explain::to_text(explain::copies(facts)),
              ContainsSubstring("Memcpy DtoD (Device -> Device), 256.00 MiB") &&
                  ContainsSubstring("launched by aten::copy_ < aten::clone < aten::masked_fill"));
   REQUIRE(facts.idle_share);
@@ -70,7 +71,8 @@ TEST_CASE("Facts of the in-place recording: the copy is gone") {
   CHECK(facts.kernels.most == 5);
   CHECK(facts.bytes_copied == 0);
   CHECK(facts.copies.empty());
-  CHECK_THAT(explain::copies_to_text(facts), ContainsSubstring("not one memcpy in 3 forwards"));
+  CHECK_THAT(explain::to_text(explain::copies(facts)),
+             ContainsSubstring("not one memcpy in 3 forwards"));
 }
 
 TEST_CASE("On a CPU the copy is an op") {
@@ -78,7 +80,7 @@ TEST_CASE("On a CPU the copy is an op") {
   CHECK_FALSE(facts.on_gpu);
   CHECK_FALSE(facts.idle_share);
   CHECK(facts.copies.size() == 2);  // the masked tensor's and the scalar's
-  CHECK_THAT(explain::copies_to_text(facts),
+  CHECK_THAT(explain::to_text(explain::copies(facts)),
              ContainsSubstring("called by aten::clone < aten::masked_fill"));
   CHECK(explain::to_text(facts).find("GPU") == std::string::npos);
 }
@@ -104,7 +106,7 @@ TEST_CASE("Without the copies the finding changes") {
   const explain::Facts facts = facts_of(trace);
   CHECK(facts.gpu_operations.most == 6);
   CHECK(facts.bytes_copied == 0);
-  CHECK_THAT(explain::copies_to_text(facts), ContainsSubstring("no copy"));
+  CHECK_THAT(explain::to_text(explain::copies(facts)), ContainsSubstring("no copy"));
 }
 
 TEST_CASE("Swapped durations move the time, not the counts") {
@@ -134,7 +136,7 @@ TEST_CASE("Idle share is what is left of first start to last end") {
   REQUIRE(facts.idle_share);
   CHECK_THAT(*facts.idle_share, WithinRel(1.5 / 4, 1e-9));
   CHECK(facts.forwards == 0);
-  CHECK_THAT(explain::copies_to_text(facts), ContainsSubstring("no forward (attn_fwd)"));
+  CHECK_THAT(explain::to_text(explain::copies(facts)), ContainsSubstring("no forward (attn_fwd)"));
 }
 
 TEST_CASE("Peak memory comes from the file's metadata, and only if it is a number") {

@@ -50,6 +50,7 @@ class Event:
     start_ns: int  # exact, since 1970
     duration_ns: int
     thread: object = None
+    is_async: bool = False  # c10d's collectives, by their name, and what had not ended when the profiler stopped
     ident: int = 0  # what kernels refer to
     link: int = 0  # what this kernel or runtime call refers to
     shapes: list = field(default_factory=list)
@@ -67,11 +68,6 @@ class Event:
     @property
     def is_annotation(self):
         return self.category in ("user_annotation", "gpu_user_annotation")
-
-    @property
-    def is_async(self):
-        """Whether another thread may end it: c10d's collectives. The file says it by the name alone."""
-        return self.category == "user_annotation" and self.name.startswith(COLLECTIVE_PREFIXES)
 
     @property
     def elapsed(self):
@@ -114,6 +110,10 @@ def read(path):
             duration_ns=duration,
             thread=record.get("tid") if has_own_thread else profiler_thread,
         )
+        made.is_async = args.get("finished") is False or (
+            category == "user_annotation" and record["name"].startswith(COLLECTIVE_PREFIXES))
+        if category == "cuda_sync" and external == int(args.get("correlation", 0)):
+            external = 0  # a sync of no op
         if category in LINKED_CATEGORIES:
             made.link, made.ident = external, int(args.get("correlation", 0))
         else:
@@ -137,6 +137,7 @@ def read(path):
     events += attribute_memory(events, memory, event)
     events.sort(key=lambda e: (e.start, -e.end))
     build_tree(events)
+    attribute_overhead(events)
     return Trace(remove_duplicates(events), use_device, profile_memory, with_flops)
 
 
@@ -215,6 +216,7 @@ def attribute_memory(events, records, event):
     def sizes(i):
         args = records[i].get("args", {})
         kind, size = int(args.get("Device Type", 0)), int(args.get("Bytes", 0))
+        size = 0 if records[i]["name"] == "[OutOfMemory]" else size
         return (size if kind in (0, 2, 5) else 0, size if kind in (1, 6, 20) else 0)
 
     used = set()
@@ -250,6 +252,16 @@ def build_tree(events):
                 e.parent = stack[-1]
                 e.parent.children.append(e)
             stack.append(e)
+
+
+def attribute_overhead(events):
+    """CUPTI's overhead has the id of the op in which it arose, so that op's kernels are its own, too."""
+    for e in events:
+        if e.category == "overhead":
+            op = e.parent
+            while op is not None and op.category != "cpu_op":
+                op = op.parent
+            e.kernels = list(op.kernels) if op else []
 
 
 def remove_duplicates(events):

@@ -167,14 +167,64 @@ TEST_CASE("memory: self is what the children leave, free memory is negative") {
   CHECK(averages.rows.back().name == "[memory]");
 }
 
-TEST_CASE("a failed allocation counts against the op around it") {
+TEST_CASE("a failed allocation allocates nothing") {
   const Averages averages =
       key_averages(written({{.name = "empty", .start = 0, .end = 100}},
                            {{.time = 50, .bytes = 64, .device_type = 1, .name = "[OutOfMemory]"}}));
-  CHECK(row_of(averages, "[OutOfMemory]").self_device_memory_usage == 64);
+  CHECK(row_of(averages, "[OutOfMemory]").self_device_memory_usage == 0);
   CHECK_FALSE(row_of(averages, "[OutOfMemory]").is_top_level);
-  CHECK(row_of(averages, "empty").device_memory_usage == 0);
-  CHECK(row_of(averages, "empty").self_device_memory_usage == -64);
+  CHECK(row_of(averages, "empty").self_device_memory_usage == 0);
+}
+
+TEST_CASE("overhead has the kernels of the op around it, a second time") {
+  const Averages averages = key_averages(written(
+      {{.name = "aten::fill_", .start = 0, .end = 90'000, .id = 5},
+       {.name = "Activity Buffer Request", .category = "overhead", .start = 1'000, .end = 50'000},
+       {.name = "k", .category = "kernel", .start = 60'000, .end = 62'000, .id = 5}}));
+  CHECK(row_of(averages, "Activity Buffer Request").self_device_time_total == 2);
+  CHECK(row_of(averages, "aten::fill_").self_device_time_total == 2);
+  CHECK(row_of(averages, "aten::fill_").device_time_total == 4);
+}
+
+TEST_CASE("a sync of no op carries its own correlation in the place of an op's id") {
+  const Averages averages =
+      key_averages(written({{.name = "aten::item", .start = 0, .end = 9'000, .id = 7},
+                            {.name = "Stream Sync",
+                             .category = "cuda_sync",
+                             .start = 1'000,
+                             .end = 2'000,
+                             .id = 7,
+                             .correlation = 7},
+                            {.name = "Event Sync",
+                             .category = "cuda_sync",
+                             .start = 3'000,
+                             .end = 7'000,
+                             .id = 7,
+                             .correlation = 8}}));
+  CHECK(row_of(averages, "aten::item").device_time_total == 4);
+}
+
+TEST_CASE("a recording of the device is known without a device event") {
+  const auto device = [](const std::vector<Written>& events) {
+    return key_averages(written(events)).use_device;
+  };
+  const Written sync = {
+      .name = "cudaDeviceSynchronize", .category = "cuda_runtime", .end = 9, .correlation = 1};
+  const Written launch = {
+      .name = "cudaLaunchKernel", .category = "cuda_runtime", .end = 9, .correlation = 2};
+  CHECK(device({sync}) == "CUDA");
+  CHECK(device({launch, sync}).empty());
+  CHECK(device({launch}).empty());
+  CHECK(device({{.name = "Activity Buffer Request", .category = "overhead", .end = 9}}) == "CUDA");
+}
+
+TEST_CASE("what had not ended when the profiler stopped has total time alone") {
+  const Averages averages = key_averages(
+      written({{.name = "open", .start = 0, .end = 50'000, .arguments = R"("finished": false)"},
+               {.name = "op", .start = 10'000, .end = 20'000}}));
+  CHECK(row_of(averages, "open").is_async);
+  CHECK(row_of(averages, "open").self_cpu_time_total == 0);
+  CHECK(row_of(averages, "op").is_top_level);
 }
 
 TEST_CASE("work that ends on another thread has total time alone") {

@@ -24,6 +24,8 @@ enum ExitCode {
   kReadInPart = 4,  // a damaged file: what could be saved was printed
 };
 
+void add_explain(CLI::App& app, std::function<int()>& command);
+void add_quiz(CLI::App& app, std::function<int()>& command);
 void add_table(CLI::App& app, std::function<int()>& command);
 void add_figure(CLI::App& app, std::function<int()>& command);
 void add_tree(CLI::App& app, std::function<int()>& command);

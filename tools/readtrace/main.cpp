@@ -43,6 +43,8 @@ int run(int argc, char** argv) {
       "Exit codes: 0 done; 1 a difference, or output that could not be written; 2 bad usage;\n"
       "3 not one whole event could be read; 4 read in part, what was saved is printed.");
   std::function<int()> command;
+  add_explain(app, command);
+  add_quiz(app, command);
   add_table(app, command);
   add_figure(app, command);
   add_tree(app, command);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The forwards of a trace and what belongs to each: the ops called inside its annotation, and the
+// GPU operations that were launched there, wherever the device ran them.
+//
+//   const explain::Forwards forwards(tree, "attn_fwd");   // keeps a reference to the tree
+//   for (const explain::Forward& forward : forwards.all())
+//     for (std::uint32_t event : forward.gpu_operations) ... forwards.chain(event) ...
+//
+// Events are named by their index in Trace::events.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "explain/launches.h"
+#include "trace/tree.h"
+
+namespace explain {
+
+struct Forward {
+  std::uint32_t annotation = trace::kNoEvent;
+  std::vector<std::uint32_t> ops;             // cpu_op events, in order of start
+  std::vector<std::uint32_t> gpu_operations;  // in order of start on the device
+};
+
+class Forwards {
+ public:
+  Forwards(const trace::OpTree& tree, std::string_view label);
+
+  [[nodiscard]] std::span<const Forward> all() const { return forwards_; }
+  [[nodiscard]] bool empty() const { return forwards_.empty(); }
+
+  // GPU operations launched in a step of the profiler, in a forward where the file has no steps:
+  // what the idle share is about. In order of start.
+  [[nodiscard]] std::span<const std::uint32_t> active() const { return active_; }
+
+  // The runtime or driver call that launched a GPU operation; kNoEvent where the file has none.
+  [[nodiscard]] std::uint32_t call_of(std::uint32_t gpu_operation) const {
+    return launches_.call_of(gpu_operation);
+  }
+
+  // The ops around an event (for a GPU operation: around its launch) up to the forward, innermost
+  // first. An op's chain does not hold the op itself.
+  [[nodiscard]] std::vector<std::uint32_t> ops_around(std::uint32_t event) const;
+  // The same as text: "aten::copy_ < aten::clone < aten::masked_fill", "no op" for none.
+  [[nodiscard]] std::string chain(std::uint32_t event) const;
+
+  // True where `op` is among the ops around `event`, or is `event`.
+  [[nodiscard]] bool is_inside(std::uint32_t event, std::uint32_t op) const;
+
+ private:
+  [[nodiscard]] std::uint32_t place_of(std::uint32_t event) const;
+
+  const trace::OpTree& tree_;
+  Launches launches_;
+  std::vector<Forward> forwards_;
+  std::vector<std::uint32_t> active_;
+};
+
+// The annotation that marks the forwards of a file that does not say so: the innermost one that
+// repeats under the profiler's steps. "" where none does, or several do.
+[[nodiscard]] std::string forward_label(const trace::OpTree& tree);
+
+// Why there is no forward marked `label` ("": none was found), and which annotations could be named
+// instead. One sentence, safe for a terminal.
+[[nodiscard]] std::string no_forward_text(const trace::OpTree& tree, std::string_view label);
+
+}  // namespace explain

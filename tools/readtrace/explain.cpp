@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// readtrace explain TRACE: facts and findings, each claim with its evidence from the file.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "commands.h"
+#include "explain/about.h"
+#include "explain/facts.h"
+#include "explain/finding.h"
+#include "explain/forwards.h"
+#include "trace/printable.h"
+#include "trace/reader.h"
+#include "trace/tree.h"
+
+namespace {
+
+struct Options {
+  std::string path;
+  std::string label;
+};
+
+int run(const Options& options) {
+  const trace::Trace trace = trace::read(options.path);
+  for (const std::string& warning : trace.report.warnings)
+    std::cerr << "readtrace: " << warning << '\n';
+  const trace::OpTree tree(trace);
+  const std::string label = options.label.empty() ? explain::forward_label(tree) : options.label;
+  const explain::Facts facts = explain::facts(tree, label);
+  if (facts.forwards == 0) {
+    std::cerr << "readtrace: " << explain::no_forward_text(tree, label) << '\n';
+    return kBadUsage;
+  }
+  const std::string text = explain::about(trace) + '\n' + explain::to_text(facts) + '\n' +
+                           explain::to_text(explain::findings(tree, facts));
+  if (!print(text)) return kFailed;
+  return trace.report.complete() ? kDone : kReadInPart;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, std::function<int()>& command) {
+  const auto options = std::make_shared<Options>();  // outlives this function in the callback
+  CLI::App* explain = app.add_subcommand(
+      "explain", "Print facts about the forwards of a run and what is worth noticing in them.");
+  explain->add_option("TRACE", options->path, "trace file, plain or gzip; - is standard input")
+      ->required();
+  explain->add_option("--label", options->label,
+                      "the annotation (record_function) that marks a forward; without it the "
+                      "innermost one that repeats under the profiler's steps");
+  explain->callback([options, &command] { command = [options] { return run(*options); }; });
+}
