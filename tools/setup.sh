@@ -272,8 +272,8 @@ install_cmake_and_ninja() {
 configure() {  # configure <preset> [cmake arguments]; of CMake's output only what this project says
   local log=.cache/configure-$1.log
   if ! cmake --preset "$@" >"$log" 2>&1; then
-    die "configuring failed: $(awk '/^CMake Error/ { on = 1; next }
-      on && NF == 0 && text { exit } on { $1 = $1; text = text $0 " " } END { print text }' "$log")(all of it: $log)"
+    die "configuring failed: $(awk '/^CMake Error/ && !on { on = 1; next }
+      on && /^[^ ]/ { exit } on && NF { $1 = $1; printf "%s ", $0 }' "$log")(all of it: $log)"
   fi
   sed -n 's/^-- prof: /set-up: /p' "$log"
 }
