@@ -82,14 +82,6 @@ std::string Forwards::chain(std::uint32_t event) const {
   return text.empty() ? "no op" : text;
 }
 
-bool Forwards::is_inside(std::uint32_t event, std::uint32_t op) const {
-  if (event == op) return true;
-  for (std::uint32_t up = place_of(event); up != kNoEvent; up = tree_.parent(up)) {
-    if (up == op) return true;
-  }
-  return false;
-}
-
 std::string forward_label(const trace::OpTree& tree) {
   struct Seen {
     int count = 0;

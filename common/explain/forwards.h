@@ -49,9 +49,6 @@ class Forwards {
   // The same as text: "aten::copy_ < aten::clone < aten::masked_fill", "no op" for none.
   [[nodiscard]] std::string chain(std::uint32_t event) const;
 
-  // True where `op` is among the ops around `event`, or is `event`.
-  [[nodiscard]] bool is_inside(std::uint32_t event, std::uint32_t op) const;
-
  private:
   [[nodiscard]] std::uint32_t place_of(std::uint32_t event) const;
 

@@ -2,7 +2,6 @@
 //
 // The questions of each chapter. Where the answers come from: facts, findings, ops and kernels of
 // the file at hand; what only another machine or run could answer is not asked.
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -17,7 +16,6 @@
 namespace explain {
 namespace {
 
-using trace::Category;
 using trace::kNoEvent;
 
 Answer count_answer(const PerForward& count, std::string look) {
