@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <vector>
 
 namespace sdpa {
 namespace {
@@ -47,6 +48,28 @@ class Listener : public c10::WarningHandler {
     reasons += (reasons.empty() ? "" : "; ") + text;
   }
   std::string reasons;
+};
+
+// LibTorch's selector goes through its list of priorities, and ends with a bare "Invalid backend"
+// at the entry for backends from outside before it gets to its reasons. While this lives the list
+// names each backend of ours and no other.
+class ReasonsInsteadOfAnError {
+ public:
+  ReasonsInsteadOfAnError() {
+    std::vector<std::int64_t> order;
+    for (const at::SDPBackend id : at::globalContext().sDPPriorityOrder()) {
+      before_.push_back(static_cast<std::int64_t>(id));
+      order.push_back(static_cast<std::int64_t>(
+          id == at::SDPBackend::overrideable ? at::SDPBackend::math : id));
+    }
+    at::globalContext().setSDPPriorityOrder(order);
+  }
+  ~ReasonsInsteadOfAnError() { at::globalContext().setSDPPriorityOrder(before_); }
+  ReasonsInsteadOfAnError(const ReasonsInsteadOfAnError&) = delete;
+  ReasonsInsteadOfAnError& operator=(const ReasonsInsteadOfAnError&) = delete;
+
+ private:
+  std::vector<std::int64_t> before_;
 };
 
 // What LibTorch takes with the switches as they are. Only shapes and dtypes matter: the tensors are
@@ -106,6 +129,7 @@ std::string why_not(Backend backend, const chapter::Options& options) {
   const bool cuda_only = backend == Backend::efficient || backend == Backend::cudnn;
   if (cuda_only && !options.on_gpu()) return "it runs on CUDA devices only";
   const Pinned pinned(backend);
+  const ReasonsInsteadOfAnError reasons;
   Listener listener;
   const c10::WarningUtils::WarningHandlerGuard guard(&listener);
   const c10::WarningUtils::WarnAlways always;  // also what was warned about before
