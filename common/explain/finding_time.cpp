@@ -20,40 +20,6 @@ using trace::kNoEvent;
 
 constexpr double kNsPerUs = 1000;
 
-// The stretch between the end of all earlier GPU operations and the start of the next one.
-struct Gap {
-  std::int64_t start_ns = 0;
-  std::int64_t end_ns = 0;
-  std::uint32_t next = kNoEvent;  // the operation that ends it
-
-  [[nodiscard]] double us() const { return static_cast<double>(end_ns - start_ns) / kNsPerUs; }
-};
-
-struct Busy {
-  std::vector<Gap> gaps;  // in order of time
-  double busy_us = 0;     // union, streams overlap
-  double whole_us = 0;    // first start to last end
-};
-
-// `operations` in order of start.
-Busy busy(const View& view, std::span<const std::uint32_t> operations) {
-  Busy result;
-  if (operations.empty()) return result;
-  const std::int64_t first = view.event(operations.front()).start_ns;
-  std::int64_t end = first;
-  std::int64_t busy_ns = 0;
-  for (const std::uint32_t operation : operations) {
-    const trace::Event& event = view.event(operation);
-    if (event.start_ns > end) result.gaps.push_back({end, event.start_ns, operation});
-    const std::int64_t stop = end_ns(event);
-    busy_ns += std::max<std::int64_t>(0, stop - std::max(event.start_ns, end));
-    end = std::max(end, stop);
-  }
-  result.busy_us = static_cast<double>(busy_ns) / kNsPerUs;
-  result.whole_us = static_cast<double>(end - first) / kNsPerUs;
-  return result;
-}
-
 double overlap_us(const trace::Event& event, const Gap& gap) {
   const std::int64_t start = std::max(event.start_ns, gap.start_ns);
   const std::int64_t stop = std::min(end_ns(event), gap.end_ns);
@@ -153,7 +119,7 @@ std::vector<Finding> gpu_waits(const View& view) {
   // Two kernels in a row are 1 to 2 us apart even where both are queued: a tenth is more than that.
   constexpr double kIdle = 0.1;
   constexpr std::size_t kGapsShown = 3;
-  Busy time = busy(view, view.forwards.active());
+  Busy time = busy(view.tree.trace(), view.forwards.active());
   if (time.whole_us <= 0 || time.whole_us - time.busy_us < kIdle * time.whole_us) return {};
   std::vector<Gap>& gaps = time.gaps;
   const std::size_t late = launched_late(view, gaps);
@@ -196,7 +162,7 @@ std::vector<Finding> annotation_wider_than_kernels(const View& view) {
     std::stable_sort(on_stream.begin(), on_stream.end(), [&](auto a, auto b) {
       return view.event(a).start_ns < view.event(b).start_ns;
     });
-    busy_us += busy(view, on_stream).busy_us;
+    busy_us += busy(view.tree.trace(), on_stream).busy_us;
   }
   if (count == 0 || busy_us <= 0 || span_us < (1 + kWider) * busy_us) return {};
   const auto n = static_cast<double>(count);

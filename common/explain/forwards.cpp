@@ -8,6 +8,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "explain/steps.h"
 #include "trace/printable.h"
 
 namespace explain {
@@ -28,32 +29,62 @@ bool is_step(const trace::OpTree& tree, std::uint32_t event) {
 
 }  // namespace
 
+Busy busy(const trace::Trace& trace, std::span<const std::uint32_t> operations) {
+  constexpr double kNsPerUs = 1000;
+  Busy result;
+  if (operations.empty()) return result;
+  const std::int64_t first = trace.events[operations.front()].start_ns;
+  std::int64_t end = first;
+  std::int64_t busy_ns = 0;
+  for (const std::uint32_t operation : operations) {
+    const trace::Event& event = trace.events[operation];
+    if (event.start_ns > end) result.gaps.push_back({end, event.start_ns, operation});
+    const std::int64_t stop = end_ns(event);
+    busy_ns += std::max<std::int64_t>(0, stop - std::max(event.start_ns, end));
+    end = std::max(end, stop);
+  }
+  result.busy_us = static_cast<double>(busy_ns) / kNsPerUs;
+  result.whole_us = static_cast<double>(end - first) / kNsPerUs;
+  return result;
+}
+
 Forwards::Forwards(const trace::OpTree& tree, std::string_view label)
-    : tree_(tree), launches_(tree.trace()) {
+    : tree_(tree), label_(label), launches_(tree.trace()) {
   const std::vector<trace::Event>& events = tree.trace().events;
   std::unordered_map<std::uint32_t, std::size_t> place;  // of a forward, by its annotation
-  bool has_steps = false;
+  std::vector<std::uint32_t> steps;                      // in order of start
   for (const std::uint32_t event : tree.order()) {
-    has_steps |= is_step(tree, event);
-    if (is_annotation(tree, event) && tree.name(event) == label) {
-      place.emplace(event, forwards_.size());
-      forwards_.push_back({.annotation = event, .ops = {}, .gpu_operations = {}});
-    }
+    if (is_step(tree, event)) steps.push_back(event);
+    if (!is_forward(event)) continue;
+    place.emplace(event, forwards_.size());
+    forwards_.push_back({.annotation = event, .ops = {}, .gpu_operations = {}});
   }
+  const auto in_step = [&](std::int64_t time_ns) {
+    const auto next = std::partition_point(steps.begin(), steps.end(), [&](std::uint32_t step) {
+      return events[step].start_ns <= time_ns;
+    });
+    return next != steps.begin() && time_ns < end_ns(events[*(next - 1)]);
+  };
   for (const std::uint32_t event : tree.order()) {
     const Category category = events[event].category;
     const bool on_gpu = trace::is_gpu_operation(category);
     if (!on_gpu && category != Category::cpu_op) continue;
     Forward* forward = nullptr;
-    bool in_step = false;
-    for (std::uint32_t up = place_of(event); up != kNoEvent; up = tree.parent(up)) {
-      in_step |= is_step(tree, up);
+    for (std::uint32_t up = place_of(event); up != kNoEvent && forward == nullptr;
+         up = tree.parent(up)) {
       const auto found = place.find(up);
-      if (forward == nullptr && found != place.end()) forward = &forwards_[found->second];
+      if (found != place.end()) forward = &forwards_[found->second];
     }
     if (forward != nullptr) (on_gpu ? forward->gpu_operations : forward->ops).push_back(event);
-    if (on_gpu && (has_steps ? in_step : forward != nullptr)) active_.push_back(event);
+    if (!on_gpu || call_of(event) == kNoEvent) continue;
+    if (steps.empty() ? forward != nullptr : in_step(events[call_of(event)].start_ns)) {
+      active_.push_back(event);
+    }
   }
+}
+
+bool Forwards::is_forward(std::uint32_t event) const {
+  return is_annotation(tree_, event) && tree_.name(event) == label_;
 }
 
 // Where in the CPU's tree an event belongs: the call that launched it, or what it was called by.
@@ -66,9 +97,8 @@ std::uint32_t Forwards::place_of(std::uint32_t event) const {
 std::vector<std::uint32_t> Forwards::ops_around(std::uint32_t event) const {
   std::vector<std::uint32_t> ops;
   for (std::uint32_t up = place_of(event); up != kNoEvent; up = tree_.parent(up)) {
-    const Category category = tree_.trace().events[up].category;
-    if (category == Category::user_annotation) break;
-    if (category == Category::cpu_op) ops.push_back(up);
+    if (is_forward(up)) break;
+    if (tree_.trace().events[up].category == Category::cpu_op) ops.push_back(up);
   }
   return ops;
 }

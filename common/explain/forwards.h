@@ -27,6 +27,25 @@ struct Forward {
   std::vector<std::uint32_t> gpu_operations;  // in order of start on the device
 };
 
+// The stretch between the end of all earlier GPU operations and the start of the next one.
+struct Gap {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  std::uint32_t next = trace::kNoEvent;  // the operation that ends it
+
+  [[nodiscard]] double us() const { return static_cast<double>(end_ns - start_ns) / 1000; }
+};
+
+// How a device spent the time from the first start to the last end. Streams overlap, so busy time
+// is the union of the operations, not their sum.
+struct Busy {
+  std::vector<Gap> gaps;  // in order of time
+  double busy_us = 0;
+  double whole_us = 0;
+};
+// `operations` in order of start.
+[[nodiscard]] Busy busy(const trace::Trace& trace, std::span<const std::uint32_t> operations);
+
 class Forwards {
  public:
   Forwards(const trace::OpTree& tree, std::string_view label);
@@ -34,8 +53,9 @@ class Forwards {
   [[nodiscard]] std::span<const Forward> all() const { return forwards_; }
   [[nodiscard]] bool empty() const { return forwards_.empty(); }
 
-  // GPU operations launched in a step of the profiler, in a forward where the file has no steps:
-  // what the idle share is about. In order of start.
+  // GPU operations launched while a step of the profiler ran, by any thread (a backward pass has
+  // its own); in a forward where the file has no steps. What the idle share is about, in order of
+  // start.
   [[nodiscard]] std::span<const std::uint32_t> active() const { return active_; }
 
   // The runtime or driver call that launched a GPU operation; kNoEvent where the file has none.
@@ -50,9 +70,11 @@ class Forwards {
   [[nodiscard]] std::string chain(std::uint32_t event) const;
 
  private:
+  [[nodiscard]] bool is_forward(std::uint32_t event) const;
   [[nodiscard]] std::uint32_t place_of(std::uint32_t event) const;
 
   const trace::OpTree& tree_;
+  std::string label_;
   Launches launches_;
   std::vector<Forward> forwards_;
   std::vector<std::uint32_t> active_;

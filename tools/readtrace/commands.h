@@ -26,6 +26,7 @@ enum ExitCode {
 
 void add_explain(CLI::App& app, std::function<int()>& command);
 void add_quiz(CLI::App& app, std::function<int()>& command);
+void add_kernels(CLI::App& app, std::function<int()>& command);
 void add_table(CLI::App& app, std::function<int()>& command);
 void add_figure(CLI::App& app, std::function<int()>& command);
 void add_tree(CLI::App& app, std::function<int()>& command);

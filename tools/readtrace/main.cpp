@@ -45,6 +45,7 @@ int run(int argc, char** argv) {
   std::function<int()> command;
   add_explain(app, command);
   add_quiz(app, command);
+  add_kernels(app, command);
   add_table(app, command);
   add_figure(app, command);
   add_tree(app, command);
