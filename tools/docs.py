@@ -87,11 +87,12 @@ def table(name, rows="8", columns=None):
 
 
 def cell(name, row, column):
-    """One cell: of the first row whose name starts with `row`."""
+    """One cell: of the row called `row`, else of the first one whose name starts so."""
     titles, cells, _ = parsed_table(name)
-    for line in cells:
-        if line[0].startswith(row):
-            return line[column_of(name, titles, column)]
+    for fits in (lambda title: title == row, lambda title: title.startswith(row)):
+        for line in cells:
+            if fits(line[0]):
+                return line[column_of(name, titles, column)]
     raise DocsError(f"{name} has no row {row}")
 
 

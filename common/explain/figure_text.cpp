@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "explain/kernel_name.h"
 #include "trace/printable.h"
 
 namespace explain {
@@ -32,29 +33,13 @@ std::size_t character_size(std::string_view text) {
   return code >= kSmallest[size] && !is_surrogate && is_character ? size : 0;
 }
 
-// Removes each outermost pair of `open` and `close` with what is in it.
-std::string without(std::string_view text, char open, char close) {
-  std::string result;
-  int depth = 0;
-  for (const char c : text) {
-    if (c == open) ++depth;
-    if (depth == 0) result += c;
-    if (c == close && depth > 0) --depth;
-  }
-  return result;
-}
-
 }  // namespace
 
 std::string short_name(trace::Category category, std::string_view name) {
-  if (!trace::is_gpu_operation(category)) return std::string(name);
-  if (category != trace::Category::kernel) return std::string(name.substr(0, name.find(" (")));
-  constexpr std::string_view kVoid = "void ";
-  if (name.starts_with(kVoid)) name.remove_prefix(kVoid.size());
-  std::string text = without(without(name, '<', '>'), '(', ')');
-  const std::size_t scope = text.rfind("::");
-  if (scope != std::string::npos) text.erase(0, scope + 2);
-  return text.empty() ? std::string(name) : text;
+  if (category == trace::Category::kernel) return decode(name).short_name;
+  // "Memcpy DtoD (Device -> Device)" says the same thing twice.
+  if (trace::is_gpu_operation(category)) name = name.substr(0, name.find(" ("));
+  return std::string(name);
 }
 
 std::size_t length(std::string_view text) {

@@ -2,8 +2,8 @@
 //
 // Text from a trace, made fit for a figure or a tree: short, whole characters, safe in XML.
 //
-//   explain::short_name(trace::Category::kernel, "void at::native::reduce_kernel<512, 1>(int)");
-//   explain::clipped("aten::masked_fill", 8);   // "aten::m…"
+//   explain::short_name(trace::Category::kernel, "ampere_sgemm_128x64_nn");  // "matmul fp32
+//   128x64" explain::clipped("aten::masked_fill", 8);   // "aten::m…"
 //   explain::xml_text("a<b>\x1b");              // "a&lt;b&gt;\x1b", the escape spelled out
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace explain {
 
-// What a name says in a few words: a kernel without return type, namespaces, template arguments and
-// parameters. Everything else as it is.
+// A kernel's name in a few words, as kernel_name.h decodes it; a copy's without its explanation in
+// brackets; everything else as it is.
 [[nodiscard]] std::string short_name(trace::Category category, std::string_view name);
 
 // Characters, where every code point counts as one.

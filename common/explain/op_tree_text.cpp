@@ -167,11 +167,14 @@ class TreeText {
     for (const Node& node : nodes) print(node, 1);
   }
 
-  [[nodiscard]] Node gpu_node(std::uint32_t index) const {
+  [[nodiscard]] Node gpu_node(std::uint32_t index) {
     const trace::Event& e = event(index);
     Node node;
     node.is_gpu = true;
-    node.name = short_name(e.category, trace_.name(e));
+    // Decoding takes longer than all else here, and the same kernels come again and again.
+    const auto [name, is_new] = short_names_.try_emplace(e.name);
+    if (is_new) name->second = short_name(e.category, trace_.name(e));
+    node.name = name->second;
     const std::int64_t bytes = trace_.launch_of(e).bytes;
     if (bytes > 0) node.name += ", " + size_text(bytes);
     node.cuda_us = tree_.elapsed(index);
@@ -227,6 +230,7 @@ class TreeText {
   std::vector<double> cuda_us_;  // by event, of all GPU operations launched in it
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> callless_;  // by op
   std::vector<std::uint32_t> unlaunched_;
+  std::unordered_map<trace::TextId, std::string> short_names_;
   bool is_cut_ = false;
   std::string text_;
 };
