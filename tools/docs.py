@@ -43,8 +43,9 @@ import tables
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = "docs/results/"
-BLOCK = re.compile(r"(<!-- fill: (?P<command>.*?) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
-INLINE = re.compile(r"(<!-- fig: (?P<command>.*?) -->)(?P<body>.*?)(<!-- end -->)")
+END = "<!-- end -->"
+BLOCK = re.compile(r"(<!-- fill: (?P<command>.*?) -->\n).*?" + END, re.DOTALL)
+INLINE = re.compile(r"(<!-- fig: (?P<command>.*?) -->).*?" + END)
 
 
 class DocsError(Exception):
@@ -154,7 +155,7 @@ def lines(name):
 
 def chapters():
     """One row per chapter, from the summary that its --help prints."""
-    names = re.findall(r"^prof_add_chapter\((\w+)\)", text_of("chapters/CMakeLists.txt"), re.MULTILINE)
+    names = re.findall(r"^prof_add_chapter\((\w+)", text_of("chapters/CMakeLists.txt"), re.MULTILINE)
     out = "| Program | What it runs | Look for |\n|---|---|---|\n"
     for name in names:
         source = text_of(f"chapters/{name}/main.cpp")
@@ -188,8 +189,12 @@ def call(functions, words):
 
 
 def filled(text):
-    text = BLOCK.sub(lambda match: match[1] + call(BLOCKS, shlex.split(match["command"])) + match[4], text)
-    return INLINE.sub(lambda match: match[1] + call(INLINES, shlex.split(match["command"])) + match[3], text)
+    # A marker that lost its end would never be filled again, and no check would notice.
+    opened, closed = len(re.findall("<!-- (?:fill|fig): ", text)), text.count(END)
+    if opened != closed:
+        raise DocsError(f"{opened} markers but {closed} ends: each marker is closed by {END}")
+    text = BLOCK.sub(lambda match: match[1] + call(BLOCKS, shlex.split(match["command"])) + END, text)
+    return INLINE.sub(lambda match: match[1] + call(INLINES, shlex.split(match["command"])) + END, text)
 
 
 # ---- Recordings
