@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "explain/finding_view.h"
 #include "explain/steps.h"

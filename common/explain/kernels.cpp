@@ -75,7 +75,8 @@ std::string sides_text(const std::array<std::uint32_t, 3>& sides) {
 std::string limit_column(const KernelRow& row) {
   if (!row.occupancy) return "-";
   if (!row.occupancy->by_grid) return limit_text(*row.occupancy);
-  return fmt::format("grid, {:.2g} waves", row.occupancy->waves);
+  const double waves = row.occupancy->waves;
+  return waves < 0.01 ? "grid, < 0.01 waves" : fmt::format("grid, {:.2g} waves", waves);
 }
 
 // Broken at blanks, each line indented.

@@ -293,6 +293,27 @@ TEST_CASE("A wider gap makes a GPU that waits, and stands first") {
   CHECK_THAT(waits->evidence[0], ContainsSubstring("; 0 of them"));  // all was launched in time
 }
 
+TEST_CASE("What another thread launches during a step keeps the GPU busy, too") {
+  const auto idle = [](int second_thread) {
+    const trace::Trace trace = trace::read_text(R"({"traceEvents": [
+      {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#2", "pid": 1, "tid": 1, "ts": 0, "dur": 90},
+      {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 1, "dur": 1, "args": {"correlation": 7}},
+      {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": )" +
+                                                std::to_string(second_thread) +
+                                                R"(, "ts": 3, "dur": 1, "args": {"correlation": 8}},
+      {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 95, "dur": 1, "args": {"correlation": 9}},
+      {"ph": "X", "cat": "kernel", "name": "a", "pid": 0, "tid": 7, "ts": 10, "dur": 1, "args": {"correlation": 7}},
+      {"ph": "X", "cat": "kernel", "name": "b", "pid": 0, "tid": 7, "ts": 13, "dur": 1, "args": {"correlation": 8}},
+      {"ph": "X", "cat": "kernel", "name": "after the step", "pid": 0, "tid": 7, "ts": 99, "dur": 1, "args": {"correlation": 9}}
+    ]})");
+    return explain::facts(trace::OpTree(trace), "").idle_share;
+  };
+  REQUIRE(idle(1));
+  REQUIRE(idle(2));
+  CHECK_THAT(*idle(1), WithinAbs(0.5, 1e-9));
+  CHECK_THAT(*idle(2), WithinAbs(0.5, 1e-9));
+}
+
 TEST_CASE("The annotation's span on the GPU holds the gaps, too") {
   CHECK_THAT(text_of(find(recording("explain/cudnn"), kWider)),
              ContainsSubstring("sdpa_fwd on the device, 3 spans: "));

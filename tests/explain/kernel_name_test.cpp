@@ -228,7 +228,7 @@ TEST_CASE("Mangled names say the same") {
         "?::binary_internal::MulFunctor<float>>, std::array<char, 3>>");
   CHECK(said(decode(mangled)) == "elementwise | PyTorch ATen | - | fp32 | - | - | - | no | mul");
   CHECK(said(decode(mangled.substr(0, 60))) ==
-        "elementwise | PyTorch ATen | - | - | - | - | - | no | binary");
+        "elementwise | PyTorch ATen | - | - | - | - | - | no | binar");  // as far as the name goes
   CHECK(explain::names::readable("_ZN3foo12_GLOBAL__N_13barEv") == "foo::bar");
 }
 

@@ -86,7 +86,7 @@ TEST_CASE("Each resource can be the one that limits") {
   CHECK(limit_of(launch(many, {384, 1, 1}, 64, 213188), kH200) == "shared memory");
   CHECK(limit_of(launch(many, {128, 1, 1}, 128, 0), kH200) == "registers");
   // 640 threads are 20 warps: three blocks leave 4 of 64 warps that no block fits into.
-  CHECK(limit_of(launch(many, {640, 1, 1}, 32, 0), kH200) == "threads");
+  CHECK(limit_of(launch(many, {640, 1, 1}, 16, 0), kH200) == "threads");
   CHECK(limit_of(launch(many, {32, 1, 1}, 16, 0), kH200) == "blocks");  // 32 of them, one warp each
   CHECK(limit_of(launch(many, {128, 1, 1}, 32, 0), kH200) == "none");
   CHECK(limit_of(launch({64, 1, 1}, {128, 1, 1}, 32, 0), kH200) == "grid");
