@@ -72,11 +72,22 @@ std::string sides_text(const std::array<std::uint32_t, 3>& sides) {
   return fmt::format("{}", sides[0]);
 }
 
+// In the words of the columns: the line must stay within 120 characters.
+std::string short_limit(std::string text) {
+  for (const auto& [word, column] :
+       {std::pair("registers", "regs"), std::pair("shared memory", "shared")}) {
+    const std::size_t at = text.find(word);
+    if (at != std::string::npos) text.replace(at, std::string_view(word).size(), column);
+  }
+  constexpr std::size_t kWidest = 17;
+  return text.size() > kWidest ? "several" : text;
+}
+
 std::string limit_column(const KernelRow& row) {
   if (!row.occupancy) return "-";
-  if (!row.occupancy->by_grid) return limit_text(*row.occupancy);
+  if (!row.occupancy->by_grid) return short_limit(limit_text(*row.occupancy));
   const double waves = row.occupancy->waves;
-  return waves < 0.01 ? "grid, < 0.01 waves" : fmt::format("grid, {:.2g} waves", waves);
+  return waves < 0.01 ? "grid, <0.01 waves" : fmt::format("grid, {:.2g} waves", waves);
 }
 
 // Broken at blanks, each line indented.
