@@ -154,7 +154,12 @@ bool read_xmma(const Symbol& symbol, KernelName& name) {
       read_common(token, name);
     }
   }
-  set_purpose(purpose, name);
+  name.family = KernelFamily::other;
+  name.operation = "kernel";
+  for (const std::string_view known :
+       {"gemm", "conv", "prop", "grad", "syrk", "syr2k", "herk", "trmm", "symm", "hemm"}) {
+    if (contains(purpose, known)) set_purpose(purpose, name);
+  }
   // cuDNN's say so at the end, unless they were cut off; cuBLAS has no convolutions.
   const bool is_cudnn = contains(symbol.qualified, "cudnn");
   name.author = is_cudnn || name.family == KernelFamily::convolution ? "cuDNN" : "cuBLAS";

@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -112,9 +113,11 @@ std::string cut(std::string_view name) {
 
 std::string text_of(const KernelRow& row) {
   const bool has_launch = row.launch.block[0] > 0;
+  // 0 registers say that the file has none, on AMD; then 0 bytes of shared memory are no figure.
+  const bool has_resources = row.launch.registers_per_thread > 0 || row.launch.shared_memory > 0;
   const std::string shared =
-      has_launch ? fmt::format("{:.1f}K", static_cast<double>(row.launch.shared_memory) / 1024)
-                 : "-";
+      has_resources ? fmt::format("{:.1f}K", static_cast<double>(row.launch.shared_memory) / 1024)
+                    : "-";
   const std::string registers = row.launch.registers_per_thread > 0
                                     ? fmt::format("{}", row.launch.registers_per_thread)
                                     : "-";
@@ -149,17 +152,18 @@ std::string text_of(const trace::DeviceProperties& device) {
 
 KernelReport kernels(const trace::Trace& trace) {
   std::unordered_map<trace::TextId, Calls> by_name;
+  std::set<std::int64_t> used_devices;
   for (const trace::Event& event : trace.events) {
     if (!trace::is_gpu_operation(event.category)) continue;
     const trace::Launch& launch = trace.launch_of(event);
     Calls& calls = by_name[event.name];
     calls.durations.push_back(event.duration_ns);
     calls.bytes += launch.bytes;
+    used_devices.insert(launch.device);
     auto& [time, example] = calls.launches.try_emplace(key_of(launch), 0, &launch).first->second;
     time += event.duration_ns;
   }
   KernelReport report;
-  report.devices = trace.devices;
   for (auto& [name, calls] : by_name) {
     report.rows.push_back(row_of(trace.text(name), calls, trace));
     report.calls += report.rows.back().calls;
@@ -167,6 +171,9 @@ KernelReport kernels(const trace::Trace& trace) {
   }
   for (KernelRow& row : report.rows) {
     row.share = report.total_us > 0 ? row.total_us / report.total_us : 0;
+  }
+  for (const trace::DeviceProperties& device : trace.devices) {
+    if (used_devices.contains(device.id)) report.devices.push_back(device);
   }
   // By name where times are equal, so that the same file gives the same text.
   std::sort(report.rows.begin(), report.rows.end(), [](const KernelRow& a, const KernelRow& b) {
@@ -188,8 +195,10 @@ std::string to_text(const KernelReport& report, const KernelTextOptions& options
   }
   std::string text;
   for (const trace::DeviceProperties& device : report.devices) text += text_of(device);
-  text += fmt::format("{} GPU operations of {} names, {}; the occupancy is the theoretical one\n\n",
-                      report.calls, report.rows.size(), time_text(report.total_us));
+  text +=
+      fmt::format("{} GPU operation{} of {} name{}, {}; the occupancy is the theoretical one\n\n",
+                  report.calls, report.calls == 1 ? "" : "s", report.rows.size(),
+                  report.rows.size() == 1 ? "" : "s", time_text(report.total_us));
   text += fmt::format("{:>9} {:>6} {:>6} {:>9} {:>9} {:>9}  {:<13} {:<9} {:>4} {:>7} {:>9}  {}\n",
                       "total", "share", "calls", "min", "median", "max", "grid", "block", "regs",
                       "shared", "occupancy", "limited by");

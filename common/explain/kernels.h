@@ -36,8 +36,8 @@ struct KernelRow {
 };
 
 struct KernelReport {
-  std::vector<KernelRow> rows;  // what takes most time first
-  std::vector<trace::DeviceProperties> devices;
+  std::vector<KernelRow> rows;                   // what takes most time first
+  std::vector<trace::DeviceProperties> devices;  // that something ran on
   std::int64_t calls = 0;
   double total_us = 0;
 };

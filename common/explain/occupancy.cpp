@@ -217,8 +217,9 @@ std::string kineto_difference(const trace::Launch& launch, const trace::DevicePr
                       size_text(by_default), size_text(launch.shared_memory));
   }
   if (ours->by_grid && estimate == theirs) {
-    return head + fmt::format("{:.0f} blocks on {} SMs, where {} would fit on each", ours->blocks,
-                              device.multiprocessors, ours->blocks_per_multiprocessor);
+    return head + fmt::format("{:.0f} block{} on {} SMs, where {} would fit on each", ours->blocks,
+                              ours->blocks == 1 ? "" : "s", device.multiprocessors,
+                              ours->blocks_per_multiprocessor);
   }
   // Kineto counts threads, the hardware whole warps.
   if (estimate == theirs) return head + "the last warp of a block is not full";

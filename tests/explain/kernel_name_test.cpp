@@ -74,15 +74,18 @@ TEST_CASE("Real names say what was read out of them by hand") {
 TEST_CASE("A name cut off anywhere decodes without a wrong family") {
   for (const Example& example : examples()) {
     const KernelFamily whole = decode(example.name).family;
-    for (std::size_t length = 0; length < example.name.size(); ++length) {
+    // Each length at first, where it matters, then some: the longest names have a thousand letters.
+    for (std::size_t length = 0; length < example.name.size(); length += length < 90 ? 1 : 9) {
       const KernelName name = decode(std::string_view(example.name).substr(0, length));
       CHECK_FALSE(name.sentence.empty());
-      // Where the head is gone, the family is unknown or undecided, but seldom another: what a
-      // longer name would have said more precisely.
-      const bool is_less = name.family == KernelFamily::unknown ||
-                           name.family == KernelFamily::other ||
-                           name.family == KernelFamily::elementwise || name.author != "";
-      CHECK((name.family == whole || is_less));
+      // Less is said, but nothing else. Elementwise kernels are told apart by their functor, and
+      // that comes late.
+      const bool is_elementwise = whole == KernelFamily::copy || whole == KernelFamily::fill ||
+                                  whole == KernelFamily::optimizer;
+      INFO(example.name.substr(0, length));
+      CHECK((name.family == whole || name.family == KernelFamily::unknown ||
+             name.family == KernelFamily::other ||
+             (is_elementwise && name.family == KernelFamily::elementwise)));
     }
   }
 }
@@ -239,11 +242,11 @@ TEST_CASE("Hostile names are cheap and safe to print") {
        {"<", "(", "::", "a<b<", "_", "Z", "NS0_", "{lambda(", "ILi1E", "at::native::", "x8", "9"}) {
     std::string long_name = "_Z";
     std::string other = "void at::native::reduce_kernel<";
-    while (other.size() < 1'000'000) {
+    while (other.size() < 100'000) {
       long_name += part;
       other += part;
     }
     CHECK_FALSE(decode(long_name).sentence.empty());
-    CHECK(decode(other).sentence.size() < 100'000);
+    CHECK(decode(other).sentence.size() <= 400);
   }
 }

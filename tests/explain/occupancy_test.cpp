@@ -280,7 +280,7 @@ TEST_CASE("Why Kineto's figure is another, in other cases") {
   trace::Launch small = launch({1, 1, 1}, {128, 1, 1}, 16, 0);
   small.occupancy_percent = 0;
   CHECK(explain::kineto_difference(small, kH200) ==
-        "Kineto prints 0 %: 1 blocks on 132 SMs, where 16 would fit on each");
+        "Kineto prints 0 %: 1 block on 132 SMs, where 16 would fit on each");
   trace::Launch odd =
       launch({9999, 1, 1}, {33, 1, 1}, 16, 0);  // two warps, the second nearly empty
   odd.occupancy_percent = 52;

@@ -5,8 +5,8 @@
 #include "explain/kernels.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -18,14 +18,22 @@ namespace {
 
 struct Options {
   std::string path;
-  explain::KernelTextOptions text{.limit = 20};
+  std::string order = "total";
+  std::int64_t limit = 20;
 };
+
+explain::KernelOrder order_of(const std::string& name) {
+  if (name == "calls") return explain::KernelOrder::calls;
+  if (name == "max") return explain::KernelOrder::max;
+  return explain::KernelOrder::total;
+}
 
 int run(const Options& options) {
   const trace::Trace trace = trace::read(options.path);
   for (const std::string& warning : trace.report.warnings)
     std::cerr << "readtrace: " << warning << '\n';
-  const std::string text = to_text(explain::kernels(trace), options.text);
+  const std::string text =
+      to_text(explain::kernels(trace), {.order = order_of(options.order), .limit = options.limit});
   if (text.empty())
     std::cerr << "readtrace: no kernels: " << trace::printable(options.path)
               << " holds nothing that ran on a GPU\n";
@@ -36,7 +44,6 @@ int run(const Options& options) {
 }  // namespace
 
 void add_kernels(CLI::App& app, std::function<int()>& command) {
-  using explain::KernelOrder;
   const auto options = std::make_shared<Options>();  // outlives this function in the callback
   CLI::App* kernels = app.add_subcommand(
       "kernels",
@@ -44,15 +51,13 @@ void add_kernels(CLI::App& app, std::function<int()>& command) {
       "from it (and Kineto's where that differs), and what the name says.");
   kernels->add_option("TRACE", options->path, "trace file, plain or gzip; - is standard input")
       ->required();
-  kernels->add_option("--limit", options->text.limit, "names to print, -1 for all")
+  kernels->add_option("--limit", options->limit, "names to print, -1 for all")
       ->check(CLI::Range(-1, 1'000'000'000))
       ->capture_default_str();
   kernels
-      ->add_option("--sort", options->text.order,
+      ->add_option("--sort", options->order,
                    "largest first: total (time), calls, or max (of one call)")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, KernelOrder>{{"total", KernelOrder::total},
-                                                                     {"calls", KernelOrder::calls},
-                                                                     {"max", KernelOrder::max}}));
+      ->check(CLI::IsMember({"total", "calls", "max"}))
+      ->capture_default_str();
   kernels->callback([options, &command] { command = [options] { return run(*options); }; });
 }
