@@ -157,7 +157,7 @@ bool read_xmma(const Symbol& symbol, KernelName& name) {
   name.family = KernelFamily::other;
   name.operation = "kernel";
   for (const std::string_view known :
-       {"gemm", "conv", "prop", "grad", "syrk", "syr2k", "herk", "trmm", "symm", "hemm"}) {
+       {"gemm", "conv", "prop", "grad", "syrk", "syr2k", "herk", "her2k", "trmm", "symm", "hemm"}) {
     if (contains(purpose, known)) set_purpose(purpose, name);
   }
   // cuDNN's say so at the end, unless they were cut off; cuBLAS has no convolutions.

@@ -99,7 +99,8 @@ void set_purpose(std::string_view purpose, KernelName& name) {
   if (contains(purpose, "wgrad")) name.operation = "convolution, gradient of its weights";
   if (contains(purpose, "spgemm") || contains(purpose, "sparse_gemm"))
     name.operation = "matrix multiplication, 2:4 sparse";
-  for (const std::string_view triangle : {"syrk", "syr2k", "herk", "trmm", "symm", "hemm"}) {
+  for (const std::string_view triangle :
+       {"syrk", "syr2k", "herk", "her2k", "trmm", "symm", "hemm"}) {
     if (contains(purpose, triangle)) name.operation += concat(" (", triangle, ")");
   }
 }
