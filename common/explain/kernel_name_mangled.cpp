@@ -118,7 +118,7 @@ class Reader {
       value += next();
       rest_.remove_prefix(1);
     }
-    eat("E");
+    if (!eat("E")) return;  // cut off: 12 may have been 128
     out_ += is_bool ? (value == "1" ? "true" : "false") : value;
   }
 
@@ -126,8 +126,9 @@ class Reader {
     std::size_t length = 0;
     const auto [stop, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), length);
     rest_.remove_prefix(static_cast<std::size_t>(stop - rest_.data()));
-    const std::string_view name = rest_.substr(0, error == std::errc() ? length : 0);
-    rest_.remove_prefix(name.size());
+    if (error != std::errc() || length > rest_.size()) return void(rest_ = {});  // cut off
+    const std::string_view name = rest_.substr(0, length);
+    rest_.remove_prefix(length);
     if (!name.starts_with("_GLOBAL__N_")) out_ += name;  // else an anonymous namespace
   }
 

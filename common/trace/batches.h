@@ -11,7 +11,7 @@
 
 namespace trace {
 
-constexpr std::size_t kBatchSize = 1 << 20;
+constexpr std::size_t kBatchSize = 1 << 18;
 
 [[nodiscard]] Trace read_in_batches(Input input, std::size_t batch_size);
 

@@ -175,8 +175,8 @@ bool EventBuilder::add(value item) {
 
 bool EventBuilder::read(object parts, Element& element) {
   for (auto part : parts) {
-    field current;
-    if (std::move(part).get(current)) return false;
+    if (part.error()) return false;
+    field&& current = std::move(part).value_unsafe();  // no copy: there are millions of fields
     const char* key = current.key().raw();
     value& item = current.value();
     bool good = true;
@@ -218,8 +218,8 @@ bool EventBuilder::read(object parts, Element& element) {
 
 void EventBuilder::read_args(object args, Element& element) {
   for (auto part : args) {
-    field current;
-    if (std::move(part).get(current)) return;  // the caller meets the error again
+    if (part.error()) return;  // the caller meets the error again
+    field&& current = std::move(part).value_unsafe();
     const char* key = current.key().raw();
     value& item = current.value();
     if (is_key(key, "External id") || is_key(key, "external id")) {

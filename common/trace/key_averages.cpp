@@ -32,15 +32,18 @@ double total(std::span<const std::uint32_t> events, const Value& value) {
 // backwards they are there when they are needed.
 std::vector<double> device_totals(const OpTree& tree) {
   const std::vector<Event>& events = tree.trace().events;
+  std::vector<double> own(tree.kernel_group_count());
+  for (std::size_t group = 0; group < own.size(); ++group)
+    own[group] =
+        total(tree.kernels_of_group(group), [&](auto kernel) { return tree.elapsed(kernel); });
   std::vector<double> result(events.size(), 0);
   const std::span<const std::uint32_t> order = tree.order();
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     if (is_device(events[*it].category)) {
       result[*it] = tree.elapsed(*it);
     } else {
-      const double own =
-          total(tree.kernels(*it), [&](auto kernel) { return tree.elapsed(kernel); });
-      result[*it] = own + total(tree.children(*it), [&](auto child) { return result[child]; });
+      result[*it] = own[tree.kernel_group(*it)] +
+                    total(tree.children(*it), [&](auto child) { return result[child]; });
     }
   }
   return result;

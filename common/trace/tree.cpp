@@ -251,6 +251,12 @@ std::vector<std::uint32_t> OpTree::attribute() {
     }
   }
 
+  // Several ops may have one id: the first of them launched the group's kernels, the last one's
+  // thread is that of its runtime calls.
+  struct Owners {
+    std::uint32_t first_op = kNoEvent, last = kNoEvent;
+  };
+  std::vector<Owners> owners(first_of_group.size());
   for (const std::uint32_t i : order_) {
     const Event& event = trace_->events[i];
     if (is_device(event.category) || link(event) != 0 || is_async(i)) continue;
@@ -259,12 +265,18 @@ std::vector<std::uint32_t> OpTree::attribute() {
                          [&](std::size_t place, std::int64_t id) { return linked[place].id < id; });
     if (first == first_of_group.end() || linked[*first].id != own_id(event)) continue;
     kernel_group_[i] = static_cast<std::uint32_t>(first - first_of_group.begin());
-    for (std::size_t k = *first; k < linked.size() && linked[k].id == own_id(event); ++k) {
-      const std::uint32_t other = linked[k].event;
-      if (!is_device(trace_->events[other].category)) {
-        threads[other] = threads[i];
-      } else if (launcher_[other] == kNoEvent && !is_runtime_call(event.category)) {
-        launcher_[other] = i;
+    Owners& group = owners[kernel_group_[i]];
+    if (group.first_op == kNoEvent && !is_runtime_call(event.category)) group.first_op = i;
+    group.last = i;
+  }
+  first_of_group.push_back(linked.size());
+  for (std::size_t group = 1; group < owners.size(); ++group) {
+    for (std::size_t k = first_of_group[group]; k < first_of_group[group + 1]; ++k) {
+      const std::uint32_t event = linked[k].event;
+      if (is_device(trace_->events[event].category)) {
+        launcher_[event] = owners[group].first_op;
+      } else if (owners[group].last != kNoEvent) {
+        threads[event] = threads[owners[group].last];
       }
     }
   }

@@ -56,7 +56,15 @@ class OpTree {
 
   // The GPU operations that count for an op itself (its children's are theirs), in order of start.
   [[nodiscard]] std::span<const std::uint32_t> kernels(std::uint32_t event) const {
-    const std::uint32_t group = kernel_group_[event];
+    return kernels_of_group(kernel_group(event));
+  }
+  // Ops of one `External id` have the same GPU operations: what is worked out from these needs no
+  // more than one pass over the groups. Group 0 is empty.
+  [[nodiscard]] std::uint32_t kernel_group(std::uint32_t event) const {
+    return kernel_group_[event];
+  }
+  [[nodiscard]] std::size_t kernel_group_count() const { return group_begin_.size() - 1; }
+  [[nodiscard]] std::span<const std::uint32_t> kernels_of_group(std::size_t group) const {
     return {kernel_list_.data() + group_begin_[group],
             kernel_list_.data() + group_begin_[group + 1]};
   }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/key_averages.h"
 #include "written.h"
 
 using trace::kNoEvent;
@@ -196,6 +197,29 @@ TEST_CASE("kernels belong to the op whose External id they carry") {
   CHECK(tree.launcher(find(trace, "later")) == 0);
   CHECK(tree.launcher(find(trace, "stray")) == kNoEvent);
   CHECK(outline(tree) == "aten::mm cudaLaunchKernel<aten::mm stray memset later");
+}
+
+TEST_CASE("many ops of one id share their kernels without many passes") {
+  constexpr std::int64_t kCount = 30'000;  // of each; one pass per op would be minutes
+  std::vector<Written> events = {{.name = "first", .start = 0, .end = 5, .id = 7}};
+  for (std::int64_t i = 1; i < kCount; ++i) {
+    events.push_back({.name = "op", .start = 10 * i, .end = 10 * i + 5, .id = 7});
+    events.push_back(
+        {.name = "k", .category = "kernel", .start = 10 * i, .end = 10 * i + 1, .id = 7});
+  }
+  events.push_back(
+      {.name = "last", .start = 10 * kCount, .end = 10 * kCount + 5, .thread = "2", .id = 7});
+  events.push_back({.name = "launch",
+                    .category = "cuda_runtime",
+                    .start = 10 * kCount + 1,
+                    .end = 10 * kCount + 2,
+                    .id = 7});
+  const Trace trace = written(events);
+  const OpTree tree(trace);
+  CHECK(tree.kernels(0).size() == kCount - 1);
+  CHECK(tree.launcher(2) == 0);
+  CHECK(tree.parent(find(trace, "launch")) == find(trace, "last"));
+  CHECK(trace::key_averages(trace).rows.size() == 5);
 }
 
 TEST_CASE("a runtime call of no op has its correlation for an id, as in torch") {
