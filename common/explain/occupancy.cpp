@@ -43,7 +43,8 @@ constexpr Architecture kArchitectures[] = {
 };
 
 const Architecture* architecture_of(const trace::DeviceProperties& device) {
-  const int compute = 10 * device.compute_major + device.compute_minor;
+  // In 64 bits: a damaged file may say anything.
+  const std::int64_t compute = 10 * std::int64_t{device.compute_major} + device.compute_minor;
   const auto* known = std::find_if(std::begin(kArchitectures), std::end(kArchitectures),
                                    [&](const Architecture& a) { return a.compute == compute; });
   return known == std::end(kArchitectures) ? nullptr : known;
@@ -76,9 +77,12 @@ struct Fit {
   }
 };
 
+// No figure of a file is believed above this, so that sums of them stay numbers.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
+
 template <typename Number>
 Number first_known(Number from_file, Number from_table) {
-  return from_file > 0 ? from_file : from_table;
+  return from_file > 0 && from_file < kMostBytes ? from_file : from_table;
 }
 
 // `is_opted_in`: with as much shared memory per block as the device allows, not the default.
@@ -142,7 +146,7 @@ std::string why_unknown(const trace::Launch& launch, const trace::DeviceProperti
     return fmt::format("compute capability {}.{} is not known here", device.compute_major,
                        device.compute_minor);
   }
-  if (threads > kMostThreads || launch.shared_memory < 0 ||
+  if (threads > kMostThreads || launch.shared_memory < 0 || launch.shared_memory > kMostBytes ||
       fit(launch, device, *architecture, true).blocks() <= 0) {
     return "no such device runs a block of this size";
   }

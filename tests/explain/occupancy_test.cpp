@@ -87,6 +87,8 @@ TEST_CASE("Each resource can be the one that limits") {
   CHECK(limit_of(launch(many, {128, 1, 1}, 128, 0), kH200) == "registers");
   // 640 threads are 20 warps: three blocks leave 4 of 64 warps that no block fits into.
   CHECK(limit_of(launch(many, {640, 1, 1}, 16, 0), kH200) == "threads");
+  // With 32 registers the 65536 of an SM are used up by 64 warps, too: three blocks either way.
+  CHECK(limit_of(launch(many, {640, 1, 1}, 32, 0), kH200) == "registers, threads");
   CHECK(limit_of(launch(many, {32, 1, 1}, 16, 0), kH200) == "blocks");  // 32 of them, one warp each
   CHECK(limit_of(launch(many, {128, 1, 1}, 32, 0), kH200) == "none");
   CHECK(limit_of(launch({64, 1, 1}, {128, 1, 1}, 32, 0), kH200) == "grid");
@@ -174,6 +176,20 @@ TEST_CASE("No figure where the file does not say enough, and why") {
   CHECK_THAT(
       why(launch({64, 1, 1}, {128, 1, 1}, 32, std::numeric_limits<std::int64_t>::max()), kH200),
       ContainsSubstring("no such"));
+}
+
+TEST_CASE("A device that cannot be is survived") {
+  trace::DeviceProperties absurd = kH200;
+  constexpr int kMost = std::numeric_limits<int>::max();
+  absurd.max_threads_per_multiprocessor = absurd.registers_per_multiprocessor = kMost;
+  absurd.registers_per_block = absurd.multiprocessors = kMost;
+  absurd.shared_memory_per_block = absurd.shared_memory_per_block_optin =
+      absurd.shared_memory_per_multiprocessor = std::numeric_limits<std::int64_t>::max();
+  const trace::Launch any = launch({64, 1, 1}, {128, 1, 1}, 32, 1024);
+  REQUIRE(occupancy(any, absurd));
+  CHECK(occupancy(any, absurd)->theoretical <= 1);
+  absurd.compute_major = absurd.compute_minor = kMost;
+  CHECK_FALSE(occupancy(any, absurd));
 }
 
 // Every kernel of every recording: Kineto's figure follows from its formula alone, whatever call
