@@ -44,7 +44,8 @@ class Listener : public c10::WarningHandler {
     text = text.substr(0, text.find(" (Triggered internally"));
     const bool is_heading = text.ends_with("not used because:");
     const bool is_our_pin = text.find("been runtime disabled") != std::string::npos;
-    if (is_heading || is_our_pin) return;  // of the backends that we switched off ourselves
+    if (is_heading || is_our_pin) return;      // of the backends that we switched off ourselves
+    if (text.ends_with('.')) text.pop_back();  // it becomes part of a sentence
     reasons += (reasons.empty() ? "" : "; ") + text;
   }
   std::string reasons;

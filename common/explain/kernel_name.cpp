@@ -85,6 +85,9 @@ std::string shortened(std::string text, std::size_t most) {
 // What a figure has room for. Of a matmul's many names the numbers tell it from its neighbours.
 std::string short_name(const KernelName& name, const names::Symbol& symbol) {
   std::string text = name.operation;
+  if (text.starts_with("copy to ") && !name.dtype.empty()) {
+    return "copy " + name.dtype + text.substr(4);  // "copy fp32 to bf16"
+  }
   if (name.family == KernelFamily::unknown) text = std::string(symbol.function);
   if (name.family == KernelFamily::matmul && text == "matrix multiplication") text = "matmul";
   if (name.family == KernelFamily::collective) text = name.author + " " + text;

@@ -19,6 +19,7 @@
 
 #include "explain/facts.h"
 #include "explain/quiz.h"
+#include "profiler/device.h"
 #include "trace/key_averages.h"
 #include "trace/reader.h"
 
@@ -50,10 +51,12 @@ class Sandbox {
     fs::remove_all(folder_, ignored);
   }
 
-  [[nodiscard]] Result run(const std::string& program, const std::string& arguments) const {
+  [[nodiscard]] Result run(const std::string& program, const std::string& arguments,
+                           const std::string& environment = "") const {
     const fs::path err = folder_ / "stderr";
-    const std::string command = fmt::format("cd '{}' && '{}/{}' {} 2>'{}'", folder_.string(),
-                                            PROF_PROGRAMS, program, arguments, err.string());
+    const std::string command =
+        fmt::format("cd '{}' && {} '{}/{}' {} 2>'{}'", folder_.string(), environment, PROF_PROGRAMS,
+                    program, arguments, err.string());
     FILE* pipe = ::popen(command.c_str(), "r");
     REQUIRE(pipe != nullptr);
     Result result;
@@ -135,7 +138,9 @@ TEST_CASE("The copy is in 01 and not in 02") {
 
 TEST_CASE("03 runs every backend that the CPU has, and says why it has no others") {
   const Sandbox sandbox;
-  const Result result = sandbox.run("03_sdpa", std::string(kSmall) + " --backend all");
+  // One thread: the CPU's flash kernel has a buffer per thread, which many cores would make large.
+  const Result result =
+      sandbox.run("03_sdpa", std::string(kSmall) + " --backend all", "OMP_NUM_THREADS=1");
   CAPTURE(result.err);
   REQUIRE(result.exit_code == 0);
   for (const char* part :
@@ -177,6 +182,28 @@ TEST_CASE("A backend that cannot run is one line and exit code 2") {
     CHECK(fs::is_empty(sandbox.folder()));
   }
   CHECK(sandbox.run("03_sdpa", "--backend fastest").exit_code == 2);
+}
+
+TEST_CASE("On a GPU: the copy, one kernel per fused backend, LibTorch's reasons") {
+  const prof::Machine machine = prof::Machine::here();
+  if (machine.gpus.empty() || machine.gpus.front().compute_capability() < 80) {
+    SKIP("no NVIDIA GPU here that runs FlashAttention (sm_80)");
+  }
+  const Sandbox sandbox;
+  const std::string shape = "--device cuda:0 --batch 1 --heads 2 --seq 256 --head-dim 64";
+  CHECK_THAT(sandbox.run("01_naive", shape).out,
+             ContainsSubstring("launched by aten::copy_ < aten::clone < aten::masked_fill"));
+  CHECK_THAT(sandbox.run("02_inplace", shape).out,
+             ContainsSubstring("Finding: no copy of a tensor"));
+  CHECK_THAT(sandbox.run("03_sdpa", shape + " --backend efficient").out,
+             ContainsSubstring("Finding: one fused kernel does the forward: fmha_cutlassF"));
+
+  const Result refused = sandbox.run("03_sdpa", shape + " --backend flash --dtype fp32");
+  CHECK(refused.exit_code == 2);
+  CHECK_THAT(refused.err, ContainsSubstring("Half, BFloat16") && ContainsSubstring("; see --help"));
+  const Result automatic = sandbox.run("03_sdpa", shape + " --dtype fp32");
+  CHECK_THAT(automatic.out, ContainsSubstring("Backend   efficient, LibTorch's choice") &&
+                                ContainsSubstring("not flash: Expected query"));
 }
 
 TEST_CASE("Guesses are graded from the run, by option") {

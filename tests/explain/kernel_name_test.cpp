@@ -114,6 +114,9 @@ TEST_CASE("Short names for figures") {
   CHECK(decode("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(x)").short_name ==
         "NCCL all-reduce sum bf16");
   CHECK(decode("my_kernel<float>(float*)").short_name == "my_kernel");
+  CHECK(decode("void at::native::vectorized_elementwise_kernel<8, at::native::"
+               "bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}>(int)")
+            .short_name == "copy fp32 to bf16");
   for (const Example& example : examples()) {
     const std::string name = decode(example.name).short_name;
     CHECK_FALSE(name.empty());
