@@ -7,7 +7,7 @@ SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h
 export PATH := $(CURDIR)/.venv/tools:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test asan $(CHAPTERS) diff beside look results docs docs-check format format-check bench-table bench-overhead clean distclean
+.PHONY: help setup build run test asan $(CHAPTERS) diff beside look results docs docs-check docs-site format format-check bench-table bench-overhead clean distclean
 
 help:
 	@echo 'make run              set up what is missing, build, run the chapters: tables here, traces in traces/'
@@ -19,10 +19,11 @@ help:
 	@echo 'make look N=01        its recording on an H200: table, facts, figure, quiz; needs no LibTorch'
 	@echo 'make results          record this machine'"'"'s traces and tables into docs/results/'
 	@echo 'make docs             fill README and docs/ from recordings and sources; docs-check only looks'
+	@echo 'make docs-site        the pages as a site that opens from the disk: build-site/index.html'
 	@echo 'make bench-table      file to table, against Python'
 	@echo 'make bench-overhead   what the profiler itself costs'
 	@echo 'make format           lay out the sources; format-check only looks'
-	@echo 'make clean            remove build/; distclean also .venv/ and traces/'
+	@echo 'make clean            remove build/; distclean also .venv/, .venv-site/ and traces/'
 	@echo
 	@echo 'chapters: $(CHAPTERS)'
 	@echo 'LIBTORCH=cuda|cpu, PYTHON=/path/python3 (its torch), CMAKE_PREFIX_PATH=/path/libtorch choose the LibTorch'
@@ -71,7 +72,7 @@ look:
 	tools/setup.sh look $(CMAKE_ARGS) && cmake --build --preset look --target readtrace && tools/look.sh $$chapter
 
 results: setup
-	@cmake --build --preset release --target $(CHAPTERS)
+	@cmake --build --preset release --target $(CHAPTERS) readtrace
 	@tools/record.sh $(CHAPTERS)
 
 # Ratios within one run, against Python and against LibTorch's bare calls. The trace is made once.
@@ -93,6 +94,9 @@ docs:
 docs-check:
 	@python3 tools/docs.py --check
 
+docs-site:
+	@tools/site.sh
+
 format:
 	@tools/setup.sh clang-format
 	@.venv/bin/clang-format -i $(SOURCES)
@@ -102,7 +106,7 @@ format-check:
 	@.venv/bin/clang-format --dry-run --Werror $(SOURCES) && echo 'format-check: $(words $(SOURCES)) files are laid out as .clang-format says'
 
 clean:
-	rm -rf build build-cpu-debug build-asan build-look
+	rm -rf build build-cpu-debug build-asan build-look build-site
 
 distclean: clean
-	rm -rf .venv .cache traces
+	rm -rf .venv .venv-site .cache traces
