@@ -53,25 +53,29 @@ def run_python(chapter, like, folder):
             module.attention(q, k, v, mask)
         if on_gpu:
             torch.cuda.synchronize()
-        with profile(activities=activities, schedule=schedule(wait=1, warmup=1, active=3, repeat=1)) as recording:
+        with profile(activities=activities, schedule=schedule(wait=1, warmup=1, active=3, repeat=1),
+                     acc_events=True) as recording:  # without, torch warns of a second cycle
             for _ in range(5):
                 with record_function(label):
                     module.attention(q, k, v, mask)
                 recording.step()
     path = pathlib.Path(folder, "python.json")
     recording.export_chrome_trace(str(path))
+    print(f"{metadata['device']}; {metadata['shape']} {metadata['dtype']}, three forwards; "
+          f"C++: LibTorch {metadata['libtorch']}, Python: torch {torch.__version__}")
     return path
 
 
 def ops(trace):
-    """Name -> (calls, CPU total) of ops and annotations, in order of first appearance."""
+    """Name -> (calls, CPU total, CPU self) of ops and annotations, in order of first appearance."""
     command = [ROOT / "build" / "readtrace", "table", trace, "--row-limit", "-1", "--max-name-column-width", "1000"]
     titles, rows, _ = tables.parse(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
-    calls, total = titles.index("# of Calls"), titles.index("CPU total")
+    wanted = [titles.index(title) for title in ("# of Calls", "CPU total", "Self CPU")]
     named = {}
     for row in rows:
-        if row[total] != "0.000us":  # kernels have no CPU time
-            named.setdefault(row[0], (row[calls], row[total]))
+        cells = [row[column] for column in wanted]
+        if cells[1] != "0.000us":  # kernels have no CPU time
+            named.setdefault(row[0], cells)
     return named
 
 
@@ -82,13 +86,14 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         trace = run_cpp(chapter, arguments, folder)
         cpp, python = ops(trace), ops(run_python(chapter, trace, folder))
-    width = max(map(len, [*cpp, *python]))
-    print(f"{'three forwards':<{width}}  {'C++ calls':>9}  {'CPU total':>10}  {'Python calls':>12}  {'CPU total':>10}")
-    nothing = ("-", "-")
-    for name in [*cpp, *(name for name in python if name not in cpp)]:
-        (calls, total), (their_calls, their_total) = cpp.get(name, nothing), python.get(name, nothing)
-        mark = "" if calls == their_calls else "  <"
-        print(f"{name:<{width}}  {calls:>9}  {total:>10}  {their_calls:>12}  {their_total:>10}{mark}")
+    titles = ["C++ calls", "C++ total", "C++ self", "Python calls", "Python total", "Python self"]
+    nothing = ["-"] * 3
+    lines = [[name, *cpp.get(name, nothing), *python.get(name, nothing)] for name in dict.fromkeys([*cpp, *python])]
+    lines.insert(0, ["", "C++ calls", "C++ total", "C++ self", "Python calls", "Python total", "Python self"])
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    for name, *cells in lines:
+        mark = "" if cells[0] == cells[3] or not name else "  <"
+        print(name.ljust(widths[0]), *(cell.rjust(width + 1) for cell, width in zip(cells, widths[1:])), end=f"{mark}\n")
     print("< marks what is called more often in one of them")
 
 

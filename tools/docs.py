@@ -12,9 +12,12 @@ A page holds markers, and what stands between a marker and its end is replaced. 
     <!-- fill: table RECORDING.txt rows=8 columns="Name,CUDA total" -->   head of a profiler table
     <!-- fill: explain RECORDING.json.gz -->                facts and findings, by readtrace
     <!-- fill: readtrace tree RECORDING.json.gz --step 2 -->        what a command prints
-    <!-- fill: figure RECORDING.json.gz step=2 alt="what it shows" -->   a timeline, drawn into docs/figures/
-    <!-- fill: code chapters/01_naive/main.cpp attention -->        a region marked [begin attention]
-    <!-- fill: diff 01_naive 02_inplace -->                 what changed between two chapters
+    <!-- fill: figure RECORDING.json.gz step=2 alt="what it shows" -->   a timeline, drawn into docs/figures/,
+                                                            and a narrow one for phones; part=cpu: only as
+                                                            long as the CPU was in that step
+    <!-- fill: code chapters/01_naive/main.cpp attention -->        a region marked [begin attention], or of a .py
+    <!-- fill: diff 01_naive 02_inplace -->                 what changed between two chapters; with a third word,
+                                                            in that file of theirs (attention.py)
     <!-- fill: lines docs/results/bench_table.cpu.txt -->   a file as it stands
     <!-- fill: chapters -->                                 the list of chapters
     <!-- end -->
@@ -24,6 +27,13 @@ and within a sentence:
     <!-- fig: fact RECORDING.json.gz "CUDA time per forward" -->1.065ms<!-- end -->
     <!-- fig: cell RECORDING.txt aten::bmm "CUDA total" -->506.462us<!-- end -->
     <!-- fig: json docs/results/build.cpu.json clean_build_seconds .0f -->431<!-- end -->
+    <!-- fig: ratio RECORDING.json.gz OTHER.json.gz "CUDA time per forward" -->1.13<!-- end -->   of two facts
+    <!-- fig: readtrace tree RECORDING.json.gz step=2 "attn_fwd +(\S+)" -->1.350ms<!-- end -->   the first such in
+                                                            what readtrace tree RECORDING --step 2 prints
+    <!-- fig: text docs/results/bench_profiler.cpu.txt "prof::Profiler .* (\S+ ns)" -->852 ns<!-- end -->   ... in a file
+    <!-- fig: beside RECORDING.txt aten::mul "Python calls" -->3<!-- end -->   what `make beside` printed
+
+Markdown wants two things of the latter: not to begin a line (which would end the paragraph), and no -- inside.
 
 RECORDING is a name in docs/results. Needs Python 3.10 and, for `explain`, `readtrace` and `fact`, the
 program build/readtrace.
@@ -32,12 +42,14 @@ import argparse
 import functools
 import gzip
 import hashlib
+import html
 import json
 import pathlib
 import re
 import shlex
 import subprocess
 import sys
+import textwrap
 
 import tables
 
@@ -46,6 +58,8 @@ RESULTS = "docs/results/"
 END = "<!-- end -->"
 BLOCK = re.compile(r"(<!-- fill: (?P<command>.*?) -->\n).*?" + END, re.DOTALL)
 INLINE = re.compile(r"(<!-- fig: (?P<command>.*?) -->).*?" + END)
+PAGE_WIDTH = 108  # columns of a block in a page
+NARROW = 400      # px of a figure on a phone
 
 
 class DocsError(Exception):
@@ -114,14 +128,36 @@ def readtrace(*arguments):
 
 
 def explain(name):
-    return readtrace("explain", name)
+    """Facts and findings; long lines go on below themselves, as a terminal would not do it."""
+    out = []
+    for line in printed_by_readtrace("explain", name).splitlines():
+        indent = " " * (len(line) - len(line.lstrip()) + 4)
+        out += textwrap.wrap(line, PAGE_WIDTH, subsequent_indent=indent, break_long_words=False,
+                             break_on_hyphens=False) or [""]
+    return code_block("\n".join(out))
 
 
-def figure(name, step, alt):
-    """A timeline of one step, drawn into docs/figures/."""
-    file = f"figures/{name.removesuffix('.json.gz')}.step{step}.svg"
-    FIGURES[file] = printed_by_readtrace("figure", name, "--step", step)
-    return f"![{alt}]({file})\n"
+def step_on_the_cpu(name, step):
+    """From and to of ProfilerStep#step on the CPU, as readtrace counts: us since the recording's start."""
+    with gzip.open(ROOT / RESULTS / name) as file:
+        events = [event for event in json.load(file)["traceEvents"] if event.get("ph") == "X"]
+    for event in events:
+        if event["name"] == f"ProfilerStep#{step}" and event["cat"] == "user_annotation":
+            start = event["ts"] - min(event["ts"] for event in events)
+            return ["--from", f"{start:.1f}", "--to", f"{start + event['dur']:.1f}"]
+    raise DocsError(f"{name} has no step {step}")
+
+
+def figure(name, step, alt, part=""):
+    """A timeline of one step, drawn into docs/figures/: wide, and narrow for phones. A click opens the wide one."""
+    file = f"figures/{name.removesuffix('.json.gz')}.step{step}{part and '.' + part}"
+    what = step_on_the_cpu(name, step) if part == "cpu" else ["--step", step]
+    FIGURES[f"{file}.svg"] = printed_by_readtrace("figure", name, *what)
+    FIGURES[f"{file}.narrow.svg"] = printed_by_readtrace("figure", name, *what, "--width", str(NARROW))
+    # off-glb: the link is here already; the plug-in's own would come between picture and img.
+    return (f'<a class="glightbox" href="{file}.svg"><picture>'
+            f'<source media="(max-width: 600px)" srcset="{file}.narrow.svg">'
+            f'<img class="off-glb" src="{file}.svg" alt="{html.escape(alt)}"></picture></a>\n')
 
 
 def fact(name, key):
@@ -132,19 +168,58 @@ def fact(name, key):
     raise DocsError(f"{name} has no fact '{key}'")
 
 
+def ratio(name, other, key, spec=".2f"):
+    """How many times of the other's fact this one's is."""
+    units = {"us": 1e-6, "ms": 1e-3, "s": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "": 1}
+    values = []
+    for recording in (name, other):
+        value = re.match(r"([\d.]+) ?([A-Za-z]*)", fact(recording, key))
+        values.append(float(value[1]) * units[value[2]])
+    return format(values[0] / values[1], spec)
+
+
+def first_match(pattern, text, where):
+    """The first group, or all, of the first match."""
+    match = re.search(pattern, text, re.MULTILINE)
+    if not match:
+        raise DocsError(f"{where} has nothing like '{pattern}'")
+    return match[match.re.groups and 1]
+
+
+def found(*arguments):
+    """What the last argument matches first in what readtrace prints; step=2 is --step 2."""
+    *words, pattern = arguments
+    arguments = [part for word in words for part in re.sub(r"^([a-z-]+)=", r"--\1 ", word).split(" ")]
+    return first_match(pattern, printed_by_readtrace(*arguments), f"readtrace {' '.join(arguments)}")
+
+
+def text(name, pattern):
+    """What the pattern matches first in a file."""
+    return first_match(pattern, text_of(name), name)
+
+
+def beside(name, row, column):
+    """A cell of what `make beside` printed."""
+    titles, *rows = [re.split(" {2,}", line.rstrip(" <")) for line in text_of(RESULTS + name).splitlines()[1:-1]]
+    for cells in rows:  # the line of titles begins with blanks, over the names
+        if cells[0] == row:
+            return cells[column_of(name, titles, column)]
+    raise DocsError(f"{name} has no row {row}")
+
+
 def region(path, name):
-    match = re.search(rf"^// \[begin {name}\]\n(.*?)^// \[end {name}\]$", text_of(path), re.DOTALL | re.MULTILINE)
+    match = re.search(rf"^(?://|#) \[begin {name}\]\n(.*?)^(?://|#) \[end {name}\]$", text_of(path), re.DOTALL | re.MULTILINE)
     if not match:
         raise DocsError(f"{path} has no region {name}")
     return match[1]
 
 
 def code(path, name):
-    return "```cpp\n" + region(path, name) + "```\n"
+    return f"```{'python' if path.endswith('.py') else 'cpp'}\n{region(path, name)}```\n"
 
 
-def diff(before, after):
-    command = ["git", "diff", "--no-index", "--no-color", "--", f"chapters/{before}/main.cpp", f"chapters/{after}/main.cpp"]
+def diff(before, after, file="main.cpp"):
+    command = ["git", "diff", "--no-index", "--no-color", "--", f"chapters/{before}/{file}", f"chapters/{after}/{file}"]
     text = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False).stdout
     return "```diff\n" + "\n".join(text.splitlines()[4:]) + "\n```\n"
 
@@ -175,7 +250,8 @@ def json_value(name, key, spec=""):
 FIGURES = {}  # file under docs/ -> what must stand in it, for the figures that pages show
 BLOCKS = {"table": table, "explain": explain, "figure": figure, "readtrace": readtrace, "code": code, "diff": diff, "lines": lines,
           "chapters": chapters}
-INLINES = {"fact": fact, "cell": cell, "json": json_value}
+INLINES = {"fact": fact, "cell": cell, "json": json_value, "ratio": ratio, "readtrace": found, "text": text,
+           "beside": beside}
 
 
 def call(functions, words):
@@ -183,9 +259,12 @@ def call(functions, words):
     if command not in functions:
         raise DocsError(f"no such marker: {command}")
     if command == "readtrace":
-        return readtrace(*words)
+        return functions[command](*words)
     named = dict(word.split("=", 1) for word in words if re.match(r"[a-z]+=", word))
-    return functions[command](*[word for word in words if not re.match(r"[a-z]+=", word)], **named)
+    try:
+        return functions[command](*[word for word in words if not re.match(r"[a-z]+=", word)], **named)
+    except TypeError as error:  # too many words, or too few
+        raise DocsError(f"{command}: {error}") from error
 
 
 def filled(text):
@@ -193,6 +272,10 @@ def filled(text):
     opened, closed = len(re.findall("<!-- (?:fill|fig): ", text)), text.count(END)
     if opened != closed:
         raise DocsError(f"{opened} markers but {closed} ends: each marker is closed by {END}")
+    if first := re.search("^[ >*-]*<!-- fig: .*", text, re.MULTILINE):
+        raise DocsError(f"a marker begins its line, which ends the paragraph there: {first[0][:60]}")
+    if dashes := re.search("<!-- fig: (?:(?!-->).)*--(?!>).*", text):
+        raise DocsError(f"a marker in a sentence holds --, which GitHub does not take for a comment: {dashes[0][:60]}")
     text = BLOCK.sub(lambda match: match[1] + call(BLOCKS, shlex.split(match["command"])) + END, text)
     return INLINE.sub(lambda match: match[1] + call(INLINES, shlex.split(match["command"])) + END, text)
 
@@ -205,9 +288,13 @@ PRIVATE = re.compile(rb'"/(?:home|root|Users|tmp|work|opt|usr|var|mnt|data)/|"(?
 
 
 def code_hash(recording):
-    """Of the attention region of the chapter that a recording (01_naive.naive.h200.json.gz) is of."""
-    chapter = recording.split(".")[0]
-    return hashlib.sha256(region(f"chapters/{chapter}/main.cpp", "attention").encode()).hexdigest()[:16]
+    """Of the attention region of the chapter that a recording (01_naive.naive.h200.json.gz) is of; what
+    `make beside` printed (01_naive.beside.cpu.txt) is of its Python program, too."""
+    chapter, kind = recording.split(".")[:2]
+    text = region(f"chapters/{chapter}/main.cpp", "attention")
+    if kind == "beside":
+        text += region(f"chapters/{chapter}/attention.py", "attention")
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def stamp(recordings):
@@ -221,12 +308,14 @@ def stamp(recordings):
 
 def check_recordings():
     stamps = json.loads(text_of(STAMPS))
-    names = sorted(path.name for path in (ROOT / RESULTS).glob("*.json.gz"))
+    files = [*(ROOT / RESULTS).glob("*.json.gz"), *(ROOT / RESULTS).glob("*.beside.*.txt")]
+    names = sorted(path.name for path in files)
     for name in names:
         if stamps.get(name) != code_hash(name):
             raise DocsError(f"{name} was recorded from other code than its chapter has now: run `make results` "
                             "on that device")
-        if PRIVATE.search(gzip.decompress((ROOT / RESULTS / name).read_bytes())):
+        content = (ROOT / RESULTS / name).read_bytes()
+        if PRIVATE.search(gzip.decompress(content) if name.endswith(".gz") else content):
             raise DocsError(f"{name} holds a path, a host or a user: record it again from a neutral folder")
     return len(names)
 
@@ -245,6 +334,8 @@ def main():
         for page in pages:
             before = page.read_text(encoding="utf-8")
             after = filled(before)
+            if page.parent == ROOT:
+                after = re.sub('"figures/', '"docs/figures/', after)
             if before == after:
                 continue
             stale.append(str(page.relative_to(ROOT)))
@@ -258,8 +349,13 @@ def main():
             if not args.check:
                 path.parent.mkdir(exist_ok=True)
                 path.write_text(svg, encoding="utf-8")
+        for path in sorted((ROOT / "docs" / "figures").glob("*.svg")):
+            if f"figures/{path.name}" not in FIGURES:
+                stale.append(f"docs/figures/{path.name}")
+                if not args.check:
+                    path.unlink()
     except DocsError as error:
-        sys.exit(f"{page}: {error}")
+        sys.exit(f"{page.relative_to(ROOT) if page.is_absolute() else page}: {error}")
     if args.check and stale:
         sys.exit(f"{', '.join(stale)}: not what the recordings say; run `make docs` and look at the change")
     if args.check:

@@ -6,6 +6,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+readonly python=${PYTHON:-.venv/bin/python3}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -23,5 +24,12 @@ for chapter in "$@"; do
     cp "$file" "$recording"
     case $recording in *.json.gz) python3 tools/docs.py --stamp "$recording" ;; esac
   done
+  # The same in Python, where this LibTorch has one.
+  if "$python" -c 'import torch' 2>/dev/null; then
+    recording=docs/results/$chapter.beside.${device:-cpu}.txt
+    "$python" tools/beside.py "$chapter" > "$scratch/beside"
+    cp "$scratch/beside" "$recording"
+    python3 tools/docs.py --stamp "$recording"
+  fi
   echo "recorded: docs/results/$chapter.*.${device:-cpu}.*"
 done
