@@ -65,11 +65,11 @@ beside: setup
 	cmake --build --preset release --target $$chapter readtrace && \
 	$(or $(PYTHON),.venv/bin/python3) tools/beside.py $$chapter $(ARGS)
 
-# What a chapter looks like, from its recording: no LibTorch, no GPU, no long download.
+# What a chapter looks like, from its recording: no LibTorch, no GPU, no long download. ARGS=flash: that one only.
 look:
 	@chapter=$(filter $(N)_%,$(CHAPTERS)); \
 	if [ -z "$(N)" ] || [ -z "$$chapter" ]; then echo 'make look N=01: N is the number of a chapter' >&2; exit 2; fi; \
-	tools/setup.sh look $(CMAKE_ARGS) && cmake --build --preset look --target readtrace && tools/look.sh $$chapter
+	tools/setup.sh look $(CMAKE_ARGS) && cmake --build --preset look --target readtrace && tools/look.sh $$chapter $(ARGS)
 
 results: setup
 	@cmake --build --preset release --target $(CHAPTERS) readtrace

@@ -131,9 +131,9 @@ def explain(name):
     """Facts and findings; long lines go on below themselves, as a terminal would not do it."""
     out = []
     for line in printed_by_readtrace("explain", name).splitlines():
-        indent = " " * (len(line) - len(line.lstrip()) + 4)
-        out += textwrap.wrap(line, PAGE_WIDTH, subsequent_indent=indent, break_long_words=False,
-                             break_on_hyphens=False) or [""]
+        indent = " " * (len(line) - len(line.lstrip()))
+        out += textwrap.wrap(line.lstrip(), PAGE_WIDTH, initial_indent=indent, subsequent_indent=indent + " " * 4,
+                             break_long_words=False, break_on_hyphens=False) or [""]
     return code_block("\n".join(out))
 
 
@@ -228,6 +228,11 @@ def lines(name):
     return code_block(text_of(name))
 
 
+def names_in_code(text):
+    """`a` / `b` of a / b: ops have underscores and stars, which Markdown would take for emphasis."""
+    return " / ".join(f"`{name}`" for name in text.split(" / "))
+
+
 def chapters():
     """One row per chapter, from the summary that its --help prints."""
     names = re.findall(r"^prof_add_chapter\((\w+)", text_of("chapters/CMakeLists.txt"), re.MULTILINE)
@@ -236,7 +241,7 @@ def chapters():
         source = text_of(f"chapters/{name}/main.cpp")
         summary = re.search(r'\.summary = "(.*?)"', source).group(1)
         look = re.search(r"^// +(.+? / .+?|\S+) {2,}(.+)$", source, re.MULTILINE)
-        out += f"| [`{name}`](chapters/{name}/main.cpp) | {summary} | {look.group(1)}: {look.group(2)} |\n"
+        out += f"| [`{name}`](chapters/{name}/main.cpp) | {summary} | {names_in_code(look.group(1))}: {look.group(2)} |\n"
     return out
 
 

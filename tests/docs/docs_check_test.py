@@ -5,6 +5,7 @@
 Breaks a copy of the pages in one place at a time. Each break must make `tools/docs.py --check` exit 1
 and say so.
 """
+import os
 import pathlib
 import re
 import shutil
@@ -72,6 +73,28 @@ BREAKS = {
 }
 
 
+def look(folder, readtrace, *words):
+    """What `make look` runs, on the recordings, without a terminal."""
+    return subprocess.run([folder / "tools" / "look.sh", *words], text=True, capture_output=True, check=False,
+                          stdin=subprocess.DEVNULL, env={"PATH": os.environ["PATH"], "READTRACE": str(readtrace)})
+
+
+def check_look(folder, readtrace):
+    """Questions, table, findings and figure of each variant, in the order of the pages."""
+    result = look(folder, readtrace, "03_sdpa")
+    order = re.findall("^=== 03_sdpa, ([a-z]+):", result.stdout, re.MULTILINE)
+    parts = ("does one forward launch?", "Self CUDA time total", "Finding: ", "Figure: ", "Next: docs/03_sdpa.md")
+    if result.returncode != 0 or order != ["math", "flash", "efficient", "cudnn"] or \
+            not all(part in result.stdout for part in parts):
+        sys.exit(f"look.sh 03_sdpa: {order} {result.stdout[-500:]} {result.stderr}")
+    result = look(folder, readtrace, "03_sdpa", "flash", "--guess", "1,no,no,1,10")
+    if result.returncode != 0 or "of 5 right" not in result.stdout or "03_sdpa, math" in result.stdout:
+        sys.exit(f"look.sh 03_sdpa flash --guess: {result.stdout} {result.stderr}")
+    result = look(folder, readtrace, "03_sdpa", "naive")
+    if result.returncode != 2 or result.stdout or "no recording of 03_sdpa with naive" not in result.stderr:
+        sys.exit(f"look.sh 03_sdpa naive: {result.returncode} {result.stderr}")
+
+
 def main():
     readtrace = pathlib.Path(sys.argv[1]).resolve()
     failed = 0
@@ -80,6 +103,7 @@ def main():
         result = check(pathlib.Path(whole))
         if result.returncode != 0:
             sys.exit(f"the pages as they are do not pass: {result.stderr.strip()}")
+        check_look(pathlib.Path(whole), readtrace)
     for name, (file, pattern, replacement, message) in BREAKS.items():
         with tempfile.TemporaryDirectory() as folder:
             copy_to(pathlib.Path(folder), readtrace)
