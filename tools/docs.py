@@ -14,7 +14,8 @@ A page holds markers, and what stands between a marker and its end is replaced. 
     <!-- fill: readtrace tree RECORDING.json.gz --step 2 -->        what a command prints
     <!-- fill: figure RECORDING.json.gz step=2 alt="what it shows" -->   a timeline, drawn into docs/figures/,
                                                             and a narrow one for phones; part=cpu: only as
-                                                            long as the CPU was in that step
+                                                            long as the CPU was in that step; us=0-5000
+                                                            instead of step=2: that range
     <!-- fill: code chapters/01_naive/main.cpp attention -->        a region marked [begin attention], or of a .py
     <!-- fill: diff 01_naive 02_inplace -->                 what changed between two chapters; with a third word,
                                                             in that file of theirs (attention.py)
@@ -35,7 +36,7 @@ and within a sentence:
 
 Markdown wants two things of the latter: not to begin a line (which would end the paragraph), and no -- inside.
 
-RECORDING is a name in docs/results. Needs Python 3.10 and, for `explain`, `readtrace` and `fact`, the
+RECORDING is a name in docs/results, or a path. Needs Python 3.10 and, for `explain`, `readtrace` and `fact`, the
 program build/readtrace.
 """
 import argparse
@@ -116,7 +117,7 @@ def printed_by_readtrace(*arguments):
     program = ROOT / "build" / "readtrace"
     if not program.is_file():
         raise DocsError("build/readtrace is not there: run `make build` first")
-    words = [RESULTS + word if word.endswith(".json.gz") else word for word in arguments]
+    words = [RESULTS + word if re.fullmatch(r"[^/]+\.json\.gz", word) else word for word in arguments]
     result = subprocess.run([program, *words], cwd=ROOT, text=True, capture_output=True, check=False)
     if result.returncode != 0:
         raise DocsError(f"readtrace {' '.join(words)}: {result.stderr.strip()}")
@@ -148,10 +149,15 @@ def step_on_the_cpu(name, step):
     raise DocsError(f"{name} has no step {step}")
 
 
-def figure(name, step, alt, part=""):
+def figure(name, alt, step="", part="", us=""):
     """A timeline of one step, drawn into docs/figures/: wide, and narrow for phones. A click opens the wide one."""
-    file = f"figures/{name.removesuffix('.json.gz')}.step{step}{part and '.' + part}"
-    what = step_on_the_cpu(name, step) if part == "cpu" else ["--step", step]
+    file = f"figures/{pathlib.Path(name).name.removesuffix('.json.gz')}.{f'us{us}' if us else f'step{step}'}{part and '.' + part}"
+    what = ["--step", step]
+    if us:
+        start, end = us.split("-")
+        what = ["--from", start, "--to", end]
+    elif part == "cpu":
+        what = step_on_the_cpu(name, step)
     FIGURES[f"{file}.svg"] = printed_by_readtrace("figure", name, *what)
     FIGURES[f"{file}.narrow.svg"] = printed_by_readtrace("figure", name, *what, "--width", str(NARROW))
     # off-glb: the link is here already; the plug-in's own would come between picture and img.

@@ -19,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 def copy_to(folder, readtrace):
     for name in ("tools", "docs", "chapters"):
         shutil.copytree(ROOT / name, folder / name)
+    shutil.copytree(ROOT / "tests" / "data" / "explain", folder / "tests" / "data" / "explain")
     shutil.copy(ROOT / "README.md", folder)
     (folder / "build").mkdir()
     (folder / "build" / "readtrace").symlink_to(readtrace)
@@ -58,6 +59,7 @@ BREAKS = {
     "a drawing": ("docs/figures/01_naive.naive.h200.step2.svg", "<svg", "<svg ", STALE),
     "a drawing for phones": ("docs/figures/01_naive.naive.h200.step3.narrow.svg", "<svg", "<svg ", STALE),
     "a drawing of the CPU's part": ("docs/figures/01_naive.naive.h200.step3.cpu.svg", "<svg", "<svg ", STALE),
+    "a drawing of a range": ("docs/figures/cudnn_cold.us0-12000.svg", "<svg", "<svg ", STALE),
     "a drawing that no page shows": ("docs/figures/01_naive.naive.h200.step9.svg", None, "<svg/>", STALE),
     "a picture without its narrow drawing": ("docs/01_naive.md", "<source [^>]*>", "", STALE),
     "a marker without its end": ("docs/03_sdpa.md", "<!-- end -->", "", "each marker is closed"),
