@@ -65,7 +65,7 @@ BREAKS = {
     "a marker without its end": ("docs/03_sdpa.md", "<!-- end -->", "", "each marker is closed"),
     "a marker at the start of a line": ("docs/01_naive.md", " (<!-- fig: )", r"\n\1", "begins its line"),
     "a marker with --": ("docs/01_naive.md", r"(fig: readtrace \S+ \S+) step=2", r"\1 --step 2", "holds --"),
-    "a marker with too many words": ("docs/01_naive.md", "gz step=3 ", "gz --step 3 ", "figure: "),
+    "a marker with too many words": ("docs/01_naive.md", r"(fill: figure \S+) step=3", r"\1 --step 3", "figure: "),
     "the code that a recording is of": ("chapters/01_naive/main.cpp", r"scores = at::softmax\(scores, -1\);",
                                         "scores = scores.softmax(-1);", OTHER_CODE),
     "the code that a comparison is of": ("chapters/01_naive/attention.py", "torch.softmax", "torch.softmin", OTHER_CODE),
