@@ -24,8 +24,8 @@ for chapter in "$@"; do
     cp "$file" "$recording"
     case $recording in *.json.gz) python3 tools/docs.py --stamp "$recording" ;; esac
   done
-  # The same in Python, where this LibTorch has one.
-  if "$python" -c 'import torch' 2>/dev/null; then
+  # The same in Python, where chapter and LibTorch have one.
+  if [ -f chapters/"$chapter"/attention.py ] && "$python" -c 'import torch' 2>/dev/null; then
     recording=docs/results/$chapter.beside.${device:-cpu}.txt
     "$python" tools/beside.py "$chapter" > "$scratch/beside"
     cp "$scratch/beside" "$recording"
