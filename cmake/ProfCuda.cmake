@@ -68,6 +68,10 @@ if(PROF_CUDA)  # AUTO and ON
     set(CMAKE_CUDA_HOST_COMPILER "${CMAKE_CXX_COMPILER}" CACHE FILEPATH "nvcc's C++ compiler")
     set(CMAKE_CUDA_ARCHITECTURES 80 90a CACHE STRING "GPUs that kernels are compiled for")
     enable_language(CUDA)
+    if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc has it
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+    endif()
     message(STATUS "prof: CUDA kernels are built with ${CMAKE_CUDA_COMPILER} "
       "(CUDA ${CMAKE_CUDA_COMPILER_VERSION})")
   elseif(PROF_CUDA STREQUAL "AUTO")

@@ -41,8 +41,8 @@ if(PROF_LIBTORCH)
   include(ProfLibTorch)
 endif()
 
-# prof::fmt, header-only. With LibTorch it must be LibTorch's own copy: another version beside it
-# would be two definitions of the same names. Only the folder fmt/ is linked into the include path,
+# prof::fmt. With LibTorch it must be LibTorch's own copy, header-only: another version beside it
+# would be two definitions of the same names. Without LibTorch the library, which is compiled once. Only the folder fmt/ is linked into the include path,
 # so the targets that must not know torch cannot include its headers.
 add_library(prof_fmt INTERFACE)
 add_library(prof::fmt ALIAS prof_fmt)
@@ -53,5 +53,5 @@ if(PROF_LIBTORCH AND EXISTS "${PROF_TORCH_ROOT}/include/fmt/format.h")
   target_compile_definitions(prof_fmt INTERFACE FMT_HEADER_ONLY=1)
 else()
   prof_dependency(fmt fmtlib/fmt 407c905e45ad75fc29bf0f9bb7c5c2fd3475976f)             # v12.1.0
-  target_link_libraries(prof_fmt INTERFACE fmt::fmt-header-only)
+  target_link_libraries(prof_fmt INTERFACE fmt::fmt)
 endif()

@@ -15,10 +15,10 @@
 // Page:  docs/03_sdpa.md
 #include <ATen/Functions.h>
 
-#include "backends.h"
+#include "chapter/backends.h"
 #include "chapter/inputs.h"
 #include "chapter/report.h"
-#include "comparison.h"
+#include "choose.h"
 #include "profiler/memory.h"
 #include "profiler/profiler.h"
 
@@ -67,8 +67,8 @@ chapter::Recording record(const chapter::Options& options, const chapter::Inputs
 int main(int argc, char** argv) {
   return chapter::run(argc, argv, kChapter, [](const chapter::Options& options) {
     const chapter::Inputs in = chapter::make_inputs(options);
-    const auto record_with = [&](sdpa::Backend backend) {
-      const sdpa::Pinned pinned(backend);
+    const auto record_with = [&](chapter::Backend backend) {
+      const chapter::Pinned pinned(backend);
       return record(sdpa::named_after(backend, options), in,
                     [&] { return attention(in.q, in.k, in.v); });
     };

@@ -261,9 +261,9 @@ Options parse_options(int argc, const char* const* argv, const Info& info,
                  "The same without a terminal: answers, comma between them")
       ->excludes(quiz);
   for (const auto& [name, help, values] : info.extra_options) {
-    app.add_option(name, options.extra[name] = values.front(), help)
-        ->check(CLI::IsMember(values))
-        ->capture_default_str();
+    std::string& value = options.extra[name] = values.empty() ? "" : values.front();
+    CLI::Option* option = app.add_option(name, value, help);
+    if (!values.empty()) option->check(CLI::IsMember(values))->capture_default_str();
   }
 
   try {

@@ -23,11 +23,11 @@
 
 namespace chapter {
 
-// An option that only one chapter has: one of a few words.
+// An option that only one chapter has: one of a few words, or any text.
 struct ExtraOption {
   std::string name;  // "--backend"
   std::string help;
-  std::vector<std::string> values;  // the first one is the default
+  std::vector<std::string> values;  // the first one is the default; none: any text, by default ""
 };
 
 // What a chapter says about itself, once, at the top of its main.cpp.

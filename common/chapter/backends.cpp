@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends.h"
+#include "chapter/backends.h"
 
 #include <ATen/Context.h>
 #include <ATen/SDPBackend.h>
@@ -11,10 +11,8 @@
 #include <stdexcept>
 #include <vector>
 
-namespace sdpa {
+namespace chapter {
 namespace {
-
-constexpr const char* kOption = "--backend";
 
 struct Switch {
   Backend backend;
@@ -73,10 +71,22 @@ class ReasonsInsteadOfAnError {
   std::vector<std::int64_t> before_;
 };
 
-// What LibTorch takes with the switches as they are. Only shapes and dtypes matter: the tensors are
-// never filled.
-Backend chosen(const chapter::Options& options) {
-  const chapter::Shape& s = options.shape;
+}  // namespace
+
+std::string name_of(Backend backend) {
+  return kSwitches[static_cast<std::size_t>(backend)].name;
+}
+
+std::optional<Backend> backend_of(std::string_view name) {
+  for (const Switch& known : kSwitches) {
+    if (name == known.name) return known.backend;
+  }
+  return std::nullopt;
+}
+
+// Only shapes and dtypes matter: the tensors are never filled.
+Backend chosen_backend(const Options& options) {
+  const Shape& s = options.shape;
   const auto like = at::TensorOptions().device(options.device).dtype(options.dtype);
   const at::Tensor q = at::empty({s.batch, s.heads, s.seq, s.head_dim}, like);
   const at::Tensor k = at::empty({s.batch, s.kv_heads, s.seq, s.head_dim}, like);
@@ -87,27 +97,6 @@ Backend chosen(const chapter::Options& options) {
     if (id == static_cast<std::int64_t>(known.id)) return known.backend;
   }
   throw std::runtime_error("LibTorch chose a backend that this chapter does not know");
-}
-
-}  // namespace
-
-std::string name_of(Backend backend) {
-  return kSwitches[static_cast<std::size_t>(backend)].name;
-}
-
-chapter::ExtraOption backend_option() {
-  return {kOption,
-          "Implementation; auto is LibTorch's choice, all compares them",
-          {"auto", "math", "efficient", "flash", "cudnn", "all"}};
-}
-
-bool all_asked(const chapter::Options& options) {
-  return options.extra.at(kOption) == "all";
-}
-
-chapter::Options named_after(Backend backend, chapter::Options options) {
-  options.info.variant = name_of(backend);
-  return options;
 }
 
 Pinned::Pinned(Backend backend) {
@@ -125,7 +114,7 @@ Pinned::~Pinned() {
   }
 }
 
-std::string why_not(Backend backend, const chapter::Options& options) {
+std::string why_not(Backend backend, const Options& options) {
   // The CPU has two of them, and its selector ignores the switches of the others.
   const bool cuda_only = backend == Backend::efficient || backend == Backend::cudnn;
   if (cuda_only && !options.on_gpu()) return "it runs on CUDA devices only";
@@ -135,40 +124,11 @@ std::string why_not(Backend backend, const chapter::Options& options) {
   const c10::WarningUtils::WarningHandlerGuard guard(&listener);
   const c10::WarningUtils::WarnAlways always;  // also what was warned about before
   try {
-    if (chosen(options) == backend) return "";
+    if (chosen_backend(options) == backend) return "";
   } catch (const c10::Error& error) {
     if (listener.reasons.empty()) listener.reasons = error.what_without_backtrace();
   }
   return listener.reasons.empty() ? "LibTorch gives no reason" : listener.reasons;
 }
 
-std::string why_impossible(const chapter::Options& options) {
-  const std::string& asked = options.extra.at(kOption);
-  if (asked == "all" && (options.quiz || !options.guess.empty())) {
-    return "the questions are about one backend: name one with --backend";
-  }
-  for (const Switch& known : kSwitches) {
-    if (asked != known.name) continue;
-    const std::string why = why_not(known.backend, options);
-    return why.empty() ? "" : fmt::format("--backend {}: {}", asked, why);
-  }
-  return "";  // auto and all always find something
-}
-
-Backend asked_or_chosen(const chapter::Options& options) {
-  const std::string& asked = options.extra.at(kOption);
-  for (const Switch& known : kSwitches) {
-    if (asked == known.name) return known.backend;
-  }
-  const Backend backend = chosen(options);
-  fmt::print("Backend   {}, LibTorch's choice\n", name_of(backend));
-  for (const Backend other : kBackends) {
-    if (other == backend) continue;
-    const std::string why = why_not(other, options);
-    fmt::print("          not {}: {}\n", name_of(other),
-               why.empty() ? "it could run, LibTorch prefers the other" : why);
-  }
-  return backend;
-}
-
-}  // namespace sdpa
+}  // namespace chapter
