@@ -22,7 +22,7 @@ if [ $# = 1 ]; then
   stand_in simdjson simdjson simdjson::simdjson
   stand_in cli11 CLI11 CLI11::CLI11
   stand_in zlib zlibstatic its_own::name
-  stand_in fmt fmt-header-only fmt::fmt-header-only
+  stand_in fmt fmt fmt::fmt
   stand_in catch2 Catch2 Catch2::Catch2
   stand_in catch2 Catch2WithMain Catch2::Catch2WithMain
   mkdir "$work/catch2/extras"
