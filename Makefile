@@ -7,7 +7,7 @@ SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h
 export PATH := $(CURDIR)/.venv/tools:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test asan $(CHAPTERS) diff beside look results docs docs-check docs-site format format-check bench-table bench-overhead clean distclean
+.PHONY: help setup build run test asan $(CHAPTERS) diff beside look results docs docs-check docs-site format format-check bench-table bench-overhead bench-kernels clean distclean
 
 help:
 	@echo 'make run              set up what is missing, build, run the chapters: tables here, traces in traces/'
@@ -22,6 +22,7 @@ help:
 	@echo 'make docs-site        the pages as a site that opens from the disk: build-site/index.html'
 	@echo 'make bench-table      file to table, against Python'
 	@echo 'make bench-overhead   what the profiler itself costs'
+	@echo 'make bench-kernels    the kernels of 04 against the backends of LibTorch'
 	@echo 'make format           lay out the sources; format-check only looks'
 	@echo 'make clean            remove build/; distclean also .venv/, .venv-site/ and traces/'
 	@echo
@@ -86,6 +87,11 @@ bench-overhead:
 	@tools/setup.sh release -DPROF_BENCH=ON $(CMAKE_ARGS)
 	@cmake --build --preset release --target bench_profiler
 	@$(or $(PYTHON),.venv/bin/python3) bench/bench_profiler.py build/bench_profiler
+
+bench-kernels:
+	@tools/setup.sh release -DPROF_BENCH=ON $(CMAKE_ARGS)
+	@cmake --build --preset release --target bench_kernels
+	@$(or $(PYTHON),.venv/bin/python3) bench/bench_kernels.py build/bench_kernels build/libattention_kernels.so --json build/bench_kernels.json
 
 # Pages quote recordings and sources: docs fills them in, docs-check only looks.
 docs:

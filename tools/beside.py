@@ -11,6 +11,7 @@ import gzip
 import importlib.util
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -46,7 +47,8 @@ def run_python(chapter, like, folder):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
 
-    label = "sdpa_fwd" if chapter == "03_sdpa" else "attn_fwd"
+    source = (ROOT / "chapters" / chapter / "main.cpp").read_text(encoding="utf-8")
+    label = re.search(r'record_function scope\("(\w+)"\)', source).group(1)
     activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if on_gpu else [])
     with torch.no_grad():
         for _ in range(3):

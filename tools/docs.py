@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fills what pages quote from recordings and sources, so that no page can drift from them.
+r"""Fills what pages quote from recordings and sources, so that no page can drift from them.
 
     tools/docs.py            rewrite the pages
     tools/docs.py --check    exit 1 and name the page if one differs from what would be written, or if

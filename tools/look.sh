@@ -14,7 +14,7 @@ if [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; then
   shift
 fi
 recordings=()
-for name in naive inplace math flash efficient cudnn; do
+for name in naive inplace math flash efficient cudnn v1 v2 v3 v4 v5 v6; do
   recording=docs/results/$chapter.$name.h200.json.gz
   if [ -f "$recording" ] && [ "${variant:-$name}" = "$name" ]; then recordings+=("$recording"); fi
 done

@@ -12,7 +12,10 @@ trap 'rm -rf "$scratch"' EXIT
 
 for chapter in "$@"; do
   options=
-  [ "$chapter" != 03_sdpa ] || options="--backend all"
+  case $chapter in
+    03_sdpa) options="--backend all" ;;
+    04_kernels) options="--kernel all" ;;
+  esac
   # shellcheck disable=SC2086  # several words
   build/"$chapter" --out "$scratch" $options > "$scratch/output" || { cat "$scratch/output"; exit 1; }
   # "Device    NVIDIA H200 (sm_90, ..." is h200; a line without a compute capability is a CPU.

@@ -20,9 +20,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly cpu_index=https://download.pytorch.org/whl/cpu
 readonly min_cmake=3.25
-# Chapter 04 brings the first .cu file. Set this to yes then: a machine with an NVIDIA GPU and no
-# fitting nvcc of its own gets the toolkit's wheels (about 0.3 GB). Nothing needs them before.
-readonly nvcc_from_pypi=${PROF_NVCC_FROM_PYPI:-no}
+readonly cuda=13.0  # what the pinned LibTorch is built with
 
 say() { printf 'set-up: %s\n' "$*"; }
 die() { say "$*" >&2; exit 1; }
@@ -169,16 +167,20 @@ install_libtorch() {
   printf '%s %s %s\n' "$pinned" "$asked" "$got" >.venv/libtorch
 }
 
-# Chapter 04's compiler, where the machine has none that fits; see nvcc_from_pypi.
+# Chapter 04's compiler: for who asked for CUDA, or has a GPU, and has no nvcc that fits.
 install_nvcc() {
-  local cuda
-  if [ "$nvcc_from_pypi" != yes ] || [ -e .venv/nvcc ] || [ ! -f .venv/libtorch ]; then return; fi
-  say "nvcc: CUDA 13.0's compiler into .venv, a download of about 0.2 GB"
-  pip_install nvcc 'cuda-toolkit[nvcc,cudart,cccl,cupti,nvrtc,crt,nvvm]==13.0.*'
+  local asked='' folder library nvcc
+  [ ! -f .venv/libtorch ] || read -r _ asked _ <.venv/libtorch
+  if [ "$asked" != cuda ] || [ -e .venv/nvcc ]; then return; fi
+  for nvcc in "${CUDACXX:-nvcc}" nvcc /usr/local/cuda/bin/nvcc; do
+    ! "$nvcc" --version 2>/dev/null | grep -q "release ${cuda%.*}\." || return 0
+  done
+  say "nvcc: CUDA $cuda's compiler into .venv, a download of about 0.2 GB"
+  pip_install nvcc "cuda-toolkit[nvcc,cudart,cccl,cupti,nvrtc,crt,nvvm]==$cuda.*"
   # nvcc and CMake look for lib64 and for names without version, which wheels do not have.
-  for cuda in .venv/lib/python3*/site-packages/nvidia/cu13; do
-    ln -sfn lib "$cuda/lib64"
-    for library in "$cuda"/lib/lib*.so.[0-9]*; do
+  for folder in .venv/lib/python3*/site-packages/nvidia/cu${cuda%.*}; do
+    ln -sfn lib "$folder/lib64"
+    for library in "$folder"/lib/lib*.so.[0-9]*; do
       ln -sf "$(basename "$library")" "${library%%.so.*}.so"
     done
   done

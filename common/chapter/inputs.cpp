@@ -26,14 +26,16 @@ double bound_for(c10::ScalarType dtype) {
 }
 
 // Causal attention of some rows of one head, in float64. q [R, D], k and v [Skv, D] -> [R, D].
+// The first row sees the keys up to `last_key`, each further one a key more.
 at::Tensor reference_rows(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                          std::int64_t first_row) {
+                          std::int64_t last_key) {
   const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(1)));
   at::Tensor scores = at::matmul(q, k.t()).mul_(scale);  // [R, Skv]
-  const at::Tensor rows = at::arange(first_row, first_row + q.size(0), q.device()).unsqueeze(1);
-  const at::Tensor columns = at::arange(k.size(0), q.device()).unsqueeze(0);
-  scores.masked_fill_(columns > rows, -std::numeric_limits<double>::infinity());
-  return at::matmul(at::softmax(scores, -1), v);
+  const at::Tensor last = at::arange(last_key, last_key + q.size(0), q.device()).unsqueeze(1);
+  const at::Tensor keys = at::arange(k.size(0), q.device()).unsqueeze(0);
+  scores.masked_fill_(keys > last, -std::numeric_limits<double>::infinity());
+  const at::Tensor out = at::matmul(at::softmax(scores, -1), v);
+  return out.masked_fill(last < 0, 0);  // of a row without keys
 }
 
 }  // namespace
@@ -70,7 +72,7 @@ Error error_of(const at::Tensor& out, const Inputs& inputs) {
       for (std::int64_t row = 0; row < seq; row += rows) {
         const std::int64_t count = std::min(rows, seq - row);
         const at::Tensor q = inputs.q[b][h].narrow(0, row, count).to(c10::kDouble);
-        const at::Tensor expected = reference_rows(q, k, v, row);
+        const at::Tensor expected = reference_rows(q, k, v, row + inputs.shift);
         const at::Tensor delta = out[b][h].narrow(0, row, count).to(c10::kDouble) - expected;
         difference += delta.square().sum().item<double>();
         norm += expected.square().sum().item<double>();

@@ -18,8 +18,11 @@ namespace chapter {
 
 struct Inputs {
   at::Tensor q;     // [B, H, S, D], normal, on the chosen device in the chosen dtype
-  at::Tensor k, v;  // [B, Hkv, S, D]
+  at::Tensor k, v;  // [B, Hkv, Skv, D]; Skv is S but where a chapter says so
   at::Tensor mask;  // [S, S] bool, true above the diagonal: what a causal query must not see
+  // Row i sees the keys up to i + shift: 0 aligns the mask to the top left, Skv - S to the bottom
+  // right. A row that sees none has the result 0.
+  std::int64_t shift = 0;
 };
 
 [[nodiscard]] Inputs make_inputs(const Options& options);

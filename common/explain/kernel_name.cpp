@@ -26,6 +26,7 @@ constexpr names::Grammar kGrammars[] = {
     names::read_flash3,
     names::read_flash4,
     names::read_trtllm_fmha,
+    names::read_ladder,
     names::read_trtllm_gemm,
     names::read_cutlass3,
     names::read_cutlass,

@@ -328,4 +328,31 @@ bool read_trtllm_fmha(const Symbol& symbol, KernelName& name) {
   return true;
 }
 
+// kernels::overlapped<__nv_bfloat16, 64>: this project's own, chapters/04_kernels
+bool read_ladder(const Symbol& symbol, KernelName& name) {
+  struct Step {
+    std::string_view function, version, architecture, instruction;
+  };
+  static constexpr Step kSteps[] = {
+      {"warp_per_row", "v1", "", ""},
+      {"shared_tiles", "v2", "", ""},
+      {"tensor_cores", "v3", "", "mma"},
+      {"wgmma_tma", "v4", "sm_90", "wgmma"},
+      {"producer_consumer", "v5", "sm_90", "wgmma"},
+      {"overlapped", "v6", "sm_90", "wgmma"},
+  };
+  for (const auto& [function, version, architecture, instruction] : kSteps) {
+    if (symbol.qualified != concat("kernels::", function)) continue;
+    set_attention("chapter 04", "attention forward", name);
+    name.architecture = architecture;
+    name.instruction = instruction;
+    name.tensor_cores = instruction.empty() ? TensorCores::no : TensorCores::yes;
+    name.dtype = first_dtype(symbol.arguments);
+    name.details.emplace_back(version);
+    if (symbol.arguments.size() > 1) add_head_dim(symbol.arguments[1], name);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace explain::names

@@ -29,6 +29,7 @@ bool read_memory_efficient(const Symbol& symbol, KernelName& name);  // fmha_cut
 bool read_older_attention(const Symbol& symbol, KernelName& name);   // fmha_fwd_loop_kernel<...>
 bool read_cudnn_generated(const Symbol& symbol, KernelName& name);   // cudnn_generated_..._sdpa_...
 bool read_trtllm_fmha(const Symbol& symbol, KernelName& name);       // fmhaSm100aKernel_QkvE4m3...
+bool read_ladder(const Symbol& symbol, KernelName& name);            // kernels::overlapped<...>
 
 // kernel_name_aten.cpp
 bool read_aten(const Symbol& symbol, KernelName& name);  // at::native::reduce_kernel<...>

@@ -252,11 +252,27 @@ std::vector<Question> sdpa(bool on_gpu) {
            longest_own_time}};
 }
 
+std::vector<Question> own_kernels(bool on_gpu) {
+  if (on_gpu) {
+    return {{kGpuOperations, kNumber, {}, gpu_operations},
+            {kHoldsScores, kYesNo, {}, scores_in_memory},
+            {kCores, kChoice, {"tensor cores", "CUDA cores"}, cores},
+            {kOccupancy, kNumber, {}, occupancy}};
+  }
+  return {{kMatmuls, kNumber, {}, matmuls},
+          {kHoldsScores, kYesNo, {}, scores_in_memory},
+          {"Which op takes most CPU time for itself, without the ops that it calls?",
+           kChoice,
+           {"attention_kernels::attention", "empty", "matmul", "softmax"},
+           longest_own_time}};
+}
+
 }  // namespace
 
 std::vector<Question> questions(std::string_view chapter, bool on_gpu) {
   if (chapter == "01_naive" || chapter == "02_inplace") return plain_ops(on_gpu);
   if (chapter == "03_sdpa") return sdpa(on_gpu);
+  if (chapter == "04_kernels") return own_kernels(on_gpu);
   return {};
 }
 

@@ -184,6 +184,74 @@ TEST_CASE("A backend that cannot run is one line and exit code 2") {
   CHECK(sandbox.run("03_sdpa", "--backend fastest").exit_code == 2);
 }
 
+TEST_CASE("04 runs its own op, says why it chose, and compares") {
+  const Sandbox sandbox;
+  const Result result = sandbox.run("04_kernels", std::string(kSmall) + " --kernel auto");
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.out, ContainsSubstring("Kernel    c2 (") &&
+                             ContainsSubstring("not v6: it needs an NVIDIA GPU") &&
+                             ContainsSubstring("attention_kernels::attention"));
+  const Result all =
+      sandbox.run("04_kernels", std::string(kSmall) + " --kernel all --against flash");
+  CAPTURE(all.err);
+  REQUIRE(all.exit_code == 0);
+  for (const char* part : {"\nflash ", "\nc1 ", "\nc2 ", "not v1: it needs an NVIDIA GPU"})
+    CHECK_THAT(all.out, ContainsSubstring(part));
+  CHECK(fs::exists(sandbox.folder() / "traces/04_kernels/1_2_64_16_c1.json.gz"));
+}
+
+TEST_CASE("04 aligns the mask to either corner where keys and queries differ in number") {
+  const Sandbox sandbox;
+  for (const char* align : {"top-left", "bottom-right"}) {
+    for (const char* keys : {"1", "40", "130"}) {  // with fewer keys than queries, rows are empty
+      const Result result = sandbox.run(
+          "04_kernels",
+          fmt::format("{} --kernel all --kv-seq {} --causal-align {}", kSmall, keys, align));
+      CAPTURE(align, keys, result.err);
+      CHECK(result.exit_code == 0);
+    }
+  }
+  CHECK(fs::exists(sandbox.folder() / "traces/04_kernels/1_2_64_16_c2-kv130-bottom-right.json.gz"));
+}
+
+TEST_CASE("04 calls an op of the signature in a library built elsewhere") {
+  const Sandbox sandbox;
+  const auto with = [&](const std::string& library) {
+    return sandbox.run("04_kernels", fmt::format("{} --kernel-library '{}'", kSmall, library));
+  };
+  const Result result = with(PROF_FOREIGN_KERNELS);
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.out, ContainsSubstring("Op        foreign::flash"));
+  CHECK_THAT(with(PROF_NO_KERNELS).err, ContainsSubstring("registers no op (Tensor q") &&
+                                            ContainsSubstring("it registers foreign::another"));
+  CHECK_THAT(with("/nowhere/lib.so").err, ContainsSubstring("/nowhere/lib.so cannot be loaded"));
+  CHECK(with("/nowhere/lib.so").exit_code == 1);
+}
+
+TEST_CASE("What 04 cannot run is one line and exit code 2") {
+  const Sandbox sandbox;
+  const auto refused = [&](const std::string& arguments) {
+    const Result result = sandbox.run("04_kernels", fmt::format("{} {}", kSmall, arguments));
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK(fs::is_empty(sandbox.folder()));
+    return result.err;
+  };
+  CHECK(refused("--kernel v3") == "04_kernels: --kernel v3: it needs an NVIDIA GPU; see --help\n");
+  CHECK_THAT(refused("--kernel v7"), ContainsSubstring("--kernel"));
+  CHECK_THAT(refused("--against fastest"), ContainsSubstring("not 'fastest'"));
+  CHECK_THAT(refused("--against cudnn"), ContainsSubstring("--against cudnn: it runs on CUDA"));
+  CHECK_THAT(refused("--dtype bf16"), ContainsSubstring("on the CPU the kernels take fp32"));
+  CHECK_THAT(sandbox.run("04_kernels", "--device cpu --head-dim 300").err,
+             ContainsSubstring("may be up to 256 on the CPU, not 300"));
+  CHECK_THAT(refused("--kv-seq 0"), ContainsSubstring("--kv-seq takes a length"));
+  CHECK_THAT(refused("--kv-seq 9x"), ContainsSubstring("not '9x'"));
+  CHECK_THAT(refused("--kv-seq 9 --against flash"), ContainsSubstring("leave --kv-seq"));
+  CHECK_THAT(refused("--kernel all --guess 1,2,3"), ContainsSubstring("about one kernel"));
+}
+
 TEST_CASE("On a GPU: the copy, one kernel per fused backend, LibTorch's reasons") {
   const prof::Machine machine = prof::Machine::here();
   if (machine.gpus.empty() || machine.gpus.front().compute_capability() < 80) {

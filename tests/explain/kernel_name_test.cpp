@@ -153,6 +153,18 @@ TEST_CASE("Names never seen decode by their scheme") {
         "reduce | Triton/Inductor | - | - | - | - | - | unknown | fused reduction, in a loop");
 }
 
+TEST_CASE("The kernels of chapter 04") {
+  CHECK(
+      decode("void kernels::(anonymous namespace)::overlapped<__nv_bfloat16, 64>(kernels::"
+             "Attention, kernels::Maps)")
+          .sentence ==
+      "chapter 04: attention forward, bf16, for Hopper (sm_90), tensor cores (wgmma), v6, head_dim "
+      "64");
+  CHECK(decode("void kernels::warp_per_row<__half, 128>(kernels::Attention)").sentence ==
+        "chapter 04: attention forward, fp16, CUDA cores, no tensor cores, v1, head_dim 128");
+  CHECK(decode("void kernels::something_else<__half>(int)").family == KernelFamily::unknown);
+}
+
 // The template's flags: dropout, causal, sliding window, ALiBi, ...
 TEST_CASE("FlashAttention's template arguments in words") {
   const std::string head =

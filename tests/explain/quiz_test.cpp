@@ -74,7 +74,7 @@ constexpr std::string_view kMatmuls = "aten::bmm";
 }  // namespace
 
 TEST_CASE("Three to five questions for each chapter and device, with choices where they choose") {
-  for (const char* chapter : {"01_naive", "02_inplace", "03_sdpa"}) {
+  for (const char* chapter : {"01_naive", "02_inplace", "03_sdpa", "04_kernels"}) {
     for (const bool on_gpu : {true, false}) {
       const std::vector<Question> questions = explain::questions(chapter, on_gpu);
       CHECK(questions.size() >= 3);
