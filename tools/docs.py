@@ -17,6 +17,8 @@ A page holds markers, and what stands between a marker and its end is replaced. 
                                                             long as the CPU was in that step; us=0-5000
                                                             instead of step=2: that range
     <!-- fill: code chapters/01_naive/main.cpp attention -->        a region marked [begin attention], or of a .py
+    <!-- fill: part FILE "float s" "^  }$" -->              of a source, from the first line that fits the first
+                                                            pattern to the next that fits the second
     <!-- fill: diff 01_naive 02_inplace -->                 what changed between two chapters; with a third word,
                                                             in that file of theirs (attention.py)
     <!-- fill: lines docs/results/bench_table.cpu.txt -->   a file as it stands
@@ -28,6 +30,8 @@ and within a sentence:
     <!-- fig: fact RECORDING.json.gz "CUDA time per forward" -->1.065ms<!-- end -->
     <!-- fig: cell RECORDING.txt aten::bmm "CUDA total" -->506.462us<!-- end -->
     <!-- fig: json docs/results/build.cpu.json clean_build_seconds .0f -->431<!-- end -->
+    <!-- fig: json docs/results/bench_kernels.h200.json "us.8_16_1024_64 full.v6" .1f -->94.5<!-- end -->   within
+    <!-- fig: quotient FILE.json us.a.flash us.a.v6 .2f -->1.37<!-- end -->   of two of these; or of one and a number
     <!-- fig: ratio RECORDING.json.gz OTHER.json.gz "CUDA time per forward" -->1.13<!-- end -->   of two facts
     <!-- fig: readtrace tree RECORDING.json.gz step=2 "attn_fwd +(\S+)" -->1.350ms<!-- end -->   the first such in
                                                             what readtrace tree RECORDING --step 2 prints
@@ -224,6 +228,18 @@ def code(path, name):
     return f"```{'python' if path.endswith('.py') else 'cpp'}\n{region(path, name)}```\n"
 
 
+def part(path, first, last):
+    """What stands in a source from one line to another, without its indentation."""
+    lines = text_of(path).splitlines()
+    start = next((i for i, line in enumerate(lines) if re.search(first, line)), None)
+    end = next((i for i, line in enumerate(lines) if start is not None and i > start and re.search(last, line)), None)
+    if end is None:
+        raise DocsError(f"{path} has no part from '{first}' to '{last}'")
+    indent = len(lines[start]) - len(lines[start].lstrip())
+    text = "\n".join(line[indent:] if line[:indent].isspace() else line for line in lines[start:end + 1])
+    return f"```{'python' if path.endswith('.py') else 'cpp'}\n{text}\n```\n"
+
+
 def diff(before, after, file="main.cpp"):
     command = ["git", "diff", "--no-index", "--no-color", "--", f"chapters/{before}/{file}", f"chapters/{after}/{file}"]
     text = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False).stdout
@@ -251,18 +267,31 @@ def chapters():
     return out
 
 
+def value_at(name, key):
+    """Of a JSON file: what is at `key`, at `outer.inner` where it is nested."""
+    value = json.loads(text_of(name))
+    for word in key.split("."):
+        if not isinstance(value, dict) or word not in value:
+            raise DocsError(f"{name} has no {key}")
+        value = value[word]
+    return value
+
+
 def json_value(name, key, spec=""):
-    values = json.loads(text_of(name))
-    if key not in values:
-        raise DocsError(f"{name} has no {key}")
-    return format(values[key], spec)
+    return format(value_at(name, key), spec)
+
+
+def quotient(name, key, divisor, spec=".2f"):
+    """How many times of another value of that file, or of a number, a value is."""
+    is_number = re.fullmatch(r"[\d.]+", divisor)
+    return format(value_at(name, key) / (float(divisor) if is_number else value_at(name, divisor)), spec)
 
 
 FIGURES = {}  # file under docs/ -> what must stand in it, for the figures that pages show
-BLOCKS = {"table": table, "explain": explain, "figure": figure, "readtrace": readtrace, "code": code, "diff": diff, "lines": lines,
-          "chapters": chapters}
+BLOCKS = {"table": table, "explain": explain, "figure": figure, "readtrace": readtrace, "code": code, "part": part, "diff": diff,
+          "lines": lines, "chapters": chapters}
 INLINES = {"fact": fact, "cell": cell, "json": json_value, "ratio": ratio, "readtrace": found, "text": text,
-           "beside": beside}
+           "beside": beside, "quotient": quotient}
 
 
 def call(functions, words):
@@ -300,11 +329,14 @@ PRIVATE = re.compile(rb'"/(?:home|root|Users|tmp|work|opt|usr|var|mnt|data)/|"(?
 
 def code_hash(recording):
     """Of the attention region of the chapter that a recording (01_naive.naive.h200.json.gz) is of; what
-    `make beside` printed (01_naive.beside.cpu.txt) is of its Python program, too."""
+    `make beside` printed (01_naive.beside.cpu.txt) is of its Python program, too, and a recording of v3 of
+    v3_*.cu. Lines that are comments do not count there."""
     chapter, kind = recording.split(".")[:2]
     text = region(f"chapters/{chapter}/main.cpp", "attention")
     if kind == "beside":
         text += region(f"chapters/{chapter}/attention.py", "attention")
+    for kernel in sorted((ROOT / "chapters" / chapter).glob(f"{kind}_*.c*")):
+        text += re.sub(r"^ *//.*\n", "", kernel.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

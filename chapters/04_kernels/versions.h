@@ -21,8 +21,8 @@ struct Version {
 inline constexpr std::array kVersions{
     Version{"c1", "one query row after the other", 0},
     Version{"c2", "tiles in registers and caches, vector exp2", 0},
-    Version{"v1", "one warp per query row, CUDA cores", 75},
-    Version{"v2", "tiles in shared memory", 75},
+    Version{"v1", "one warp per query row, CUDA cores", 80},
+    Version{"v2", "tiles in shared memory", 80},
     Version{"v3", "tensor cores by mma.sync", 80},
     Version{"v4", "Hopper: wgmma and TMA", 90, true},
     Version{"v5", "a producer warp and its consumers", 90, true},
