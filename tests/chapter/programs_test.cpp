@@ -272,6 +272,12 @@ TEST_CASE("On a GPU: the copy, one kernel per fused backend, LibTorch's reasons"
   const Result automatic = sandbox.run("03_sdpa", shape + " --dtype fp32");
   CHECK_THAT(automatic.out, ContainsSubstring("Backend   efficient, LibTorch's choice") &&
                                 ContainsSubstring("not flash: Expected query"));
+  const Result kernels = sandbox.run("04_kernels", shape + " --kernel all --against flash");
+  CAPTURE(kernels.err);
+  CHECK(kernels.exit_code == 0);
+  CHECK_THAT(kernels.out, ContainsSubstring("\nflash ") && ContainsSubstring("not c2: it runs on"));
+  CHECK_THAT(sandbox.run("04_kernels", shape).out,
+             ContainsSubstring("Finding: one fused kernel does the forward: void kernels::"));
 }
 
 TEST_CASE("Guesses are graded from the run, by option") {
@@ -345,7 +351,9 @@ TEST_CASE("The CPU recordings have the structure that the chapters have today") 
       GENERATE(std::array{"01_naive", "", "01_naive.naive"},
                std::array{"02_inplace", "", "02_inplace.inplace"},
                std::array{"03_sdpa", "--backend math", "03_sdpa.math"},
-               std::array{"03_sdpa", "--backend flash", "03_sdpa.flash"});
+               std::array{"03_sdpa", "--backend flash", "03_sdpa.flash"},
+               std::array{"04_kernels", "--kernel c1", "04_kernels.c1"},
+               std::array{"04_kernels", "--kernel c2", "04_kernels.c2"});
   const Sandbox sandbox;
   REQUIRE(sandbox.run(program, std::string("--device cpu ") + arguments).exit_code == 0);
   fs::path fresh;

@@ -262,6 +262,28 @@ TEST_CASE("On a GPU: dtype, head_dim, alignment, streams") {
   CHECK_THAT(refused(odd, "v3"), ContainsSubstring("16 bytes"));
 }
 
+TEST_CASE("Which version a device runs, and why not") {
+  const auto why = [](std::string_view name, int compute_capability) {
+    for (const kernels::Version& version : kernels::kVersions) {
+      if (version.name == name) return kernels::why_not(version, compute_capability);
+    }
+    return std::string("no such version");
+  };
+  CHECK(why("c2", 0).empty());
+  CHECK_THAT(why("c2", 90), ContainsSubstring("--device cpu"));
+  CHECK_THAT(why("v1", 0), ContainsSubstring("needs an NVIDIA GPU"));
+  if (!kernels::kHaveCuda) {
+    CHECK_THAT(why("v1", 90), ContainsSubstring("no fitting nvcc"));
+    return;
+  }
+  CHECK_THAT(why("v1", 75), ContainsSubstring("it needs sm_80, not sm_75"));
+  CHECK(why("v3", 86).empty());
+  CHECK_THAT(why("v4", 89), ContainsSubstring("it needs sm_90, not sm_89"));
+  CHECK(why("v6", 90).empty());
+  CHECK_THAT(why("v6", 100), ContainsSubstring("for sm_90 alone, this is sm_100"));
+  CHECK(why("v3", 120).empty());
+}
+
 TEST_CASE("A library that is none, or has no such op, is one sentence") {
   CHECK_THROWS_WITH(kernels::Op::load("/nowhere/lib.so"),
                     ContainsSubstring("/nowhere/lib.so cannot be loaded"));
