@@ -27,6 +27,16 @@ for chapter in "$@"; do
     cp "$file" "$recording"
     case $recording in *.json.gz) python3 tools/docs.py --stamp "$recording" ;; esac
   done
+  # How the choice changes with dtype, shared heads and head dimension: the comparisons alone.
+  if [ "$chapter" = 03_sdpa ]; then
+    for other in "--dtype fp32" "--kv-heads 4" "--head-dim 256"; do
+      echo "03_sdpa --backend all $other"
+      # shellcheck disable=SC2086
+      build/03_sdpa --backend all --out "$scratch/other" $other | sed -n '/^ *GPU ops\|^ *ops /,/^speed/{/^speed/!p}'
+      echo
+    done > "$scratch/comparisons"
+    sed '$d' "$scratch/comparisons" > "docs/results/03_sdpa.comparisons.${device:-cpu}.txt"
+  fi
   # The same in Python, where chapter and LibTorch have one.
   if [ -f chapters/"$chapter"/attention.py ] && "$python" -c 'import torch' 2>/dev/null; then
     recording=docs/results/$chapter.beside.${device:-cpu}.txt
