@@ -108,7 +108,7 @@ need_disk() {  # need_disk <GB> <what for>; what an interrupted set-up has left 
 # --- LibTorch -----------------------------------------------------------------------------------
 
 has_nvidia_gpu() {
-  [ -e /dev/nvidia0 ] || [ -d /proc/driver/nvidia/gpus ] || { have nvidia-smi && nvidia-smi -L 2>/dev/null | grep -q GPU; }
+  [ -e /dev/nvidia0 ] || [ -d /proc/driver/nvidia/gpus ] || { have nvidia-smi && nvidia-smi -L 2>/dev/null | grep GPU >/dev/null; }
 }
 
 libtorch_is_elsewhere() {
@@ -197,12 +197,12 @@ installed() {  # installed <package> [oldest version]
 
 # Debian 12 has Catch2 3 only in its backports, on the mirror that the machine uses already.
 catch2_version_3() {
-  apt-cache madison catch2 | awk '{ print $3 }' | grep '^3' | head -n 1
+  apt-cache madison catch2 | awk '{ print $3 }' | grep '^3' | sed -n 1p
 }
 add_backports() {
   local mirror
   # shellcheck disable=SC2016  # apt-get's own variable
-  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Codename: bookworm' | head -n 1)
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Codename: bookworm' | sed -n 1p)
   [ -n "$mirror" ] || return 1
   say "packages: adding Debian's bookworm-backports for Catch2 3" >&3
   echo "deb $mirror bookworm-backports main" >/etc/apt/sources.list.d/bookworm-backports.list

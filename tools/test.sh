@@ -16,7 +16,7 @@ ctest --preset "$@" 2>&1 | tee "$log" || status=$?
 echo
 echo "the slowest:"
 sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: (.*[^. ]) \.*[ *]*(Passed|Failed|Timeout) +([0-9.]+) sec.*/\3 s  \1/p' "$log" |
-  sort -rn | head -n 5
+  sort -rn | sed -n 1,5p  # head would leave sort with a broken pipe, which pipefail reports
 
 count() { grep -cE "^ *[0-9]+/[0-9]+ Test +#[0-9]+: .*$1" "$log" || true; }
 total=$(count '[0-9.]+ sec')
