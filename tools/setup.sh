@@ -173,7 +173,7 @@ install_nvcc() {
   [ ! -f .venv/libtorch ] || read -r _ asked _ <.venv/libtorch
   if [ "$asked" != cuda ] || [ -e .venv/nvcc ]; then return; fi
   for nvcc in "${CUDACXX:-nvcc}" nvcc /usr/local/cuda/bin/nvcc; do
-    ! "$nvcc" --version 2>/dev/null | grep -q "release ${cuda%.*}\." || return 0
+    case $("$nvcc" --version 2>/dev/null) in *"release ${cuda%.*}."*) return ;; esac
   done
   say "nvcc: CUDA $cuda's compiler into .venv, a download of about 0.2 GB"
   pip_install nvcc "cuda-toolkit[nvcc,cudart,cccl,cupti,nvrtc,crt,nvvm]==$cuda.*"
