@@ -94,7 +94,8 @@ struct Ring {
 // Blocks draw their tiles one by one, as they get done: the first by their own number, then from a
 // counter. A launch draws exactly as many numbers as there are tiles, and whoever draws the last
 // one puts the counter back to zero for a later launch. Launches that may overlap, on other
-// streams, use other counters: they are given out in turn.
+// streams, use other counters: they are given out in turn. (The limit of this: a launch that waits
+// in its stream while 1024 more are made on others may meet one with its own counter.)
 constexpr int kCounters = 1024;
 __device__ int counters[kCounters];
 
