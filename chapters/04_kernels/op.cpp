@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <vector>
@@ -27,17 +28,21 @@ std::filesystem::path Op::own_library() {
 }
 
 Op Op::load(const std::filesystem::path& library) {
-  static std::set<std::string> known = names_of_all_ops();
+  static std::map<std::filesystem::path, Op> loaded;  // a second dlopen registers nothing new
   // A name without a slash would be looked for in the system's folders.
-  if (::dlopen(std::filesystem::absolute(library).c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
+  const std::filesystem::path file = std::filesystem::absolute(library);
+  if (const auto found = loaded.find(file); found != loaded.end()) return found->second;
+  const std::set<std::string> known = names_of_all_ops();
+  if (::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
     throw std::runtime_error(fmt::format("{} cannot be loaded: {}", library.string(), ::dlerror()));
   }
   std::vector<std::string> others;
   for (const std::string& name : names_of_all_ops()) {
     if (known.contains(name)) continue;
     try {
-      return Op(
+      const Op op(
           c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), "").typed<Signature>());
+      return loaded.emplace(file, op).first->second;
     } catch (const c10::Error&) {
       others.push_back(name);
     }

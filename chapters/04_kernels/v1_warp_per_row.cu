@@ -20,7 +20,6 @@ namespace {
 constexpr int kWarps = 4;  // four query rows per block; they share nothing but the cache
 
 __device__ float sum_over_warp(float x) {
-#pragma unroll
   for (int distance = 16; distance > 0; distance /= 2) {
     x += __shfl_xor_sync(0xffffffff, x, distance);
   }

@@ -39,16 +39,18 @@ inline constexpr bool kHaveCuda = false;
 // Why a device cannot run a version, "" where it can. `compute_capability`: the device's, 0 for the
 // CPU.
 [[nodiscard]] inline std::string why_not(const Version& version, int compute_capability) {
-  const std::string needs = "sm_" + std::to_string(version.compute_capability);
-  const std::string has = "sm_" + std::to_string(compute_capability);
+  const auto sm = [](int capability) { return "sm_" + std::to_string(capability); };
   if (version.compute_capability == 0) {
     return compute_capability == 0 ? "" : "it runs on the CPU: add --device cpu";
   }
   if (compute_capability == 0) return "it needs an NVIDIA GPU";
   if (!kHaveCuda) return "it was not built: there was no fitting nvcc";
-  if (compute_capability < version.compute_capability) return "it needs " + needs + ", not " + has;
+  if (compute_capability < version.compute_capability) {
+    return "it needs " + sm(version.compute_capability) + ", not " + sm(compute_capability);
+  }
   if (version.exactly && compute_capability != version.compute_capability) {
-    return "it is for " + needs + " alone, this is " + has;
+    return "it is for " + sm(version.compute_capability) + " alone, this is " +
+           sm(compute_capability);
   }
   return "";
 }

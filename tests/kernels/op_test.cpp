@@ -288,4 +288,7 @@ TEST_CASE("A library that is none, or has no such op, is one sentence") {
   CHECK_THROWS_WITH(kernels::Op::load("/nowhere/lib.so"),
                     ContainsSubstring("/nowhere/lib.so cannot be loaded"));
   CHECK(op().name() == "attention_kernels::attention");
+  // Each library's own op, in whatever order and however often they are loaded.
+  CHECK(kernels::Op::load(PROF_FOREIGN_KERNELS).name() == "foreign::flash");
+  CHECK(kernels::Op::load(PROF_KERNEL_LIBRARY).name() == "attention_kernels::attention");
 }
