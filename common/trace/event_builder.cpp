@@ -31,6 +31,9 @@ constexpr std::size_t kNoEvent = static_cast<std::size_t>(-1);
 constexpr std::int64_t kLatest = std::int64_t{1} << 62;
 constexpr std::int64_t kLongest = (std::int64_t{1} << 61) - 1;
 
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kDay = 24 * 3600 * kSecond;
+
 // The phases (`ph`) of the elements that the model keeps: whole events, begin, end, instants.
 constexpr std::string_view kPhases = "XBEi";
 
@@ -278,7 +281,7 @@ bool EventBuilder::store(const Element& element) {
   if (!is_event && !(is_memory && element.phase == 'i')) return true;
 
   std::int64_t start = 0;
-  if (!parse_nanoseconds(element.start, start) || std::abs(start) > kLatest) return false;
+  if (!parse_nanoseconds(element.start, start) || std::abs(start) >= kLatest) return false;
   const std::uint32_t thread = thread_of(element);
   if (is_memory) {
     store_memory(element, start, thread);
@@ -290,11 +293,13 @@ bool EventBuilder::store(const Element& element) {
     if (element.phase == 'E') return true;
   }
   std::int64_t duration = 0;
-  // A duration that is missing or no number is 0, like one below 0.
+  // A duration that is missing or no number is 0; what one below 0 is, judge_times says.
   if (!parse_nanoseconds(element.duration, duration)) duration = 0;
+  note_decimals(element.start);
+  note_decimals(element.duration);
   const Category category = category_of(element);
   push({.start_ns = start,
-        .duration_ns = std::clamp(duration, std::int64_t{0}, kLongest),
+        .duration_ns = std::clamp(duration, -kLongest, kLongest),
         .external_id = element.external_id,
         .correlation = element.correlation,
         .name = trace_.texts.add(element.name),
@@ -304,10 +309,16 @@ bool EventBuilder::store(const Element& element) {
                                          : arguments_index(element.name),
         .category = category,
         .is_finished = element.is_finished});
-  std::int64_t& first =
-      category == Category::profiler_span ? mark_.spans_start : mark_.events_start;
-  first = std::min(first, start);
   return true;
+}
+
+void EventBuilder::note_decimals(std::string_view time) {
+  const std::size_t point = time.find('.');
+  if (point == std::string_view::npos) return;
+  const std::string_view digits = time.substr(point + 1, time.find('"', point) - point - 1);
+  has_short_decimals_ |= digits.size() < 3;
+  has_padded_decimals_ |= digits.size() > 1 && digits[0] == '0';
+  has_ending_zero_ |= digits.size() == 2 && digits[1] == '0';
 }
 
 void EventBuilder::store_memory(const Element& element, std::int64_t start, std::uint32_t thread) {
@@ -392,9 +403,7 @@ void EventBuilder::rewind(const Mark& mark) {
 
 void EventBuilder::finish() {
   pair_brackets();
-  const bool has_span = mark_.spans_start != kNever;
-  const std::int64_t first = has_span ? mark_.spans_start : mark_.events_start;
-  trace_.start_ns = trace_.base_ns + (first == kNever ? 0 : first);
+  judge_times();
   for (std::vector<Event>& block : blocks_) {
     for (Event& event : block) event.start_ns += trace_.base_ns;
   }
@@ -408,6 +417,55 @@ void EventBuilder::finish() {
   for (std::vector<Event>& block : blocks_) {
     trace_.events.insert(trace_.events.end(), block.begin(), block.end());
     std::vector<Event>().swap(block);
+  }
+}
+
+// Where the recording begins, and what no event can have been: shorter than nothing, or longer than
+// the recording. Such a time would own every total and every share, so it counts as 0.
+void EventBuilder::judge_times() {
+  ReadReport& report = trace_.report;
+  report.unpadded_decimals = has_short_decimals_ && has_ending_zero_ && !has_padded_decimals_;
+  const auto note = [](Oddity& oddity, std::size_t index) {
+    if (oddity.count++ == 0) oddity.first = static_cast<std::uint32_t>(index);
+  };
+  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  std::int64_t spans_start = kNever, spans_end = -kNever;  // of the `Trace` events
+  std::int64_t first_start = kNever, last_start = -kNever;
+  for (std::size_t i = 0; i < mark_.events; ++i) {
+    Event& event = event_at(i);
+    if (event.duration_ns < 0) {
+      note(report.negative_durations, i);
+      event.duration_ns = 0;
+    }
+    if (is_gpu_operation(event.category) && event.start_ns == 0 && event.duration_ns == 0) {
+      note(report.untimed, i);
+      event.is_timed = false;
+    } else if (event.category == Category::profiler_span) {
+      spans_start = std::min(spans_start, event.start_ns);
+      spans_end = std::max(spans_end, event.start_ns + event.duration_ns);
+    } else {
+      first_start = std::min(first_start, event.start_ns);
+      last_start = std::max(last_start, event.start_ns);
+    }
+  }
+  const bool has_span = spans_start != kNever;
+  const std::int64_t start = has_span ? spans_start : first_start;
+  trace_.start_ns = trace_.base_ns + (start == kNever ? 0 : start);
+  if (first_start == kNever) return;
+
+  // Generous, since a span may be wrong, too. Without one the last start stands for the end, and
+  // what was running then may have run for long.
+  const bool is_span_known = has_span && spans_end > spans_start;
+  const std::int64_t starts = last_start - first_start;  // within 2^63: both are within 2^62
+  const std::int64_t span = is_span_known ? std::max(spans_end - spans_start, starts) : starts;
+  const std::int64_t longest = std::max(2 * std::min(span, kLongest),
+                                        is_span_known ? kSecond : kDay);
+  for (std::size_t i = 0; i < mark_.events; ++i) {
+    Event& event = event_at(i);
+    if (event.category == Category::profiler_span || event.duration_ns <= longest) continue;
+    note(report.absurd_durations, i);
+    report.longest_absurd_ns = std::max(report.longest_absurd_ns, event.duration_ns);
+    event.duration_ns = 0;
   }
 }
 
@@ -432,10 +490,7 @@ void EventBuilder::pair_brackets() {
     }
   }
   for (const std::vector<std::size_t>& stack : open) unpaired += stack.size();
-  if (unpaired > 0) {
-    trace_.report.warnings.push_back("begin and end events (ph B, E) without a partner: " +
-                                     std::to_string(unpaired) + "; a begin counts with duration 0");
-  }
+  trace_.report.unpaired = static_cast<std::int64_t>(unpaired);
 }
 
 void EventBuilder::add_top_level(std::string_view key, std::string_view json) {

@@ -19,16 +19,12 @@ namespace trace {
 
 class EventBuilder {
  public:
-  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-
   // What a batch that turns out not to be whole is taken back to.
   struct Mark {
     std::size_t elements = 0;  // of any kind
     std::size_t events = 0;
     std::size_t memory = 0;
     std::size_t brackets = 0;
-    std::int64_t spans_start = kNever;   // the earliest of the `Trace` events
-    std::int64_t events_start = kNever;  // and of the others
   };
 
   explicit EventBuilder(Trace& trace);
@@ -43,7 +39,7 @@ class EventBuilder {
   // A top-level key of the file with the text of its value; also keys of its `metadata` object.
   void add_top_level(std::string_view key, std::string_view json);
 
-  // Pairs B and E, adds the base to the times and moves the events into the trace.
+  // Pairs B and E, judges the times, adds the base to them and moves the events into the trace.
   void finish();
 
  private:
@@ -80,7 +76,9 @@ class EventBuilder {
   [[nodiscard]] Category category_of(const Element& element);
   [[nodiscard]] Event& event_at(std::size_t index);
   void push(const Event& event);
+  void note_decimals(std::string_view time);
   void pair_brackets();
+  void judge_times();
   void read_devices(std::string_view json);
   void read_metadata(std::string_view json);
   void add_metadata(std::string_view key, std::string_view json);
@@ -91,6 +89,11 @@ class EventBuilder {
   bool has_details_ = false;  // details_ is not what it is at first
   std::vector<std::vector<Event>> blocks_;
   std::vector<Bracket> brackets_;
+
+  // How the decimals of times are written: what they tell is judged in the end.
+  bool has_short_decimals_ = false;   // fewer than three digits
+  bool has_padded_decimals_ = false;  // a 0 before other digits
+  bool has_ending_zero_ = false;      // two or three digits, the last one 0: not a double's
 
   // What was seen last: most events stand beside one of the same kind and thread.
   std::string_view last_category_name_, last_pid_, last_tid_;  // in the pool

@@ -12,6 +12,7 @@
 #include <simdjson.h>
 
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -236,8 +237,8 @@ class Reader {
         const std::string_view batch = window_.text().substr(0, batch_size_);
         const std::size_t cut = find_cut(batch);
         if (cut != std::string_view::npos && parse(window_.data(), cut, window_.capacity())) {
+          end_loss(window_.offset());
           window_.consume(cut + 1);
-          is_lost_ = false;
           continue;
         }
         const std::size_t size = cut == std::string_view::npos ? batch.size() : cut;
@@ -250,6 +251,7 @@ class Reader {
         continue;
       }
       if (c == ']') {
+        end_loss(window_.offset());
         window_.consume(1);
         return true;
       }
@@ -263,23 +265,24 @@ class Reader {
 
   // An event that its batch did not take. False where the input ends within it.
   bool read_event() {
+    const std::int64_t begin = window_.offset();
     const Frame event = frame();
     if (event.framing == Framing::whole && event.is_held &&
         parse(window_.data(), event.end, window_.capacity())) {
+      end_loss(begin);
       window_.consume(event.end);
-      is_lost_ = false;
       return true;
     }
     if (!event.is_held) {
-      drop();
+      drop(begin);
       window_.consume(event.end);
       return event.framing == Framing::whole;
     }
     const Repair mended = mend();
     if (mended.framing == Framing::whole && parse(mended.text)) {
       if (trace_.report.repaired++ == 0) first_repaired_ = window_.offset();
+      end_loss(begin);
       window_.consume(mended.end);
-      is_lost_ = false;
       return true;
     }
     return skip_damaged(event, mended);
@@ -288,12 +291,12 @@ class Reader {
   // Goes on behind an event that could not be mended. False where the input ends within it.
   bool skip_damaged(const Frame& event, const Repair& mended) {
     if (event.framing == Framing::whole) {
-      drop();
+      drop(window_.offset());
       window_.consume(event.end);
       return true;
     }
     if (mended.framing != Framing::needs_more) {
-      drop();
+      drop(window_.offset());
       find_next_event(std::max<std::size_t>(mended.end, 1));
       return true;
     }
@@ -308,7 +311,7 @@ class Reader {
       if (rest.size() < kSuspicious || next == std::string_view::npos) return false;
       if (++swallowing_ > kMostSwallowing) return false;
     }
-    drop();
+    drop(window_.offset());
     window_.consume(std::min(next, rest.size()));
     return true;
   }
@@ -317,7 +320,7 @@ class Reader {
   bool skip_other_element() {
     const Frame other = frame();
     if (other.framing == Framing::needs_more) return false;
-    drop();
+    drop(window_.offset());
     if (other.framing == Framing::whole) {
       window_.consume(other.end);
     } else {
@@ -326,11 +329,16 @@ class Reader {
     return true;
   }
 
-  // One damaged place is one dropped event, however many pieces it is in.
-  void drop() {
-    if (is_lost_) return;
-    is_lost_ = true;
-    if (trace_.report.dropped++ == 0) first_dropped_ = window_.offset();
+  // One damaged place is one dropped event, however many pieces it is in. It reaches from here to
+  // the next event that is whole, or to the end of the list.
+  void drop(std::int64_t begin) {
+    if (lost_from_) return;
+    lost_from_ = begin;
+    if (trace_.report.dropped++ == 0) first_dropped_ = begin;
+  }
+  void end_loss(std::int64_t end) {
+    if (lost_from_) trace_.report.dropped_bytes += end - *lost_from_;
+    lost_from_.reset();
   }
 
   // Goes to the next event behind a damaged one, or to the end of the list.
@@ -392,6 +400,7 @@ class Reader {
   void finish() {
     ReadReport& report = trace_.report;
     report.bytes = window_.offset() + static_cast<std::int64_t>(window_.text().size());
+    end_loss(report.bytes);
     report.truncated |= !input_.problem().empty();
     const std::string problem = fmt::format(
         "{}, after {} bytes",
@@ -409,14 +418,41 @@ class Reader {
           fmt::format("{} is not a trace: it has no list of traceEvents", input_.name()));
     }
     builder_.finish();
+    warn_of_times();
     if (report.repaired > 0) {
       warn("events mended because they hold what JSON does not allow: {}, the first at byte {}",
            report.repaired, first_repaired_);
     }
     if (report.dropped > 0) {
-      warn("damaged events left out: {}, the first at byte {}", report.dropped, first_dropped_);
+      warn("damaged events left out: {} ({} bytes), the first at byte {}", report.dropped,
+           report.dropped_bytes, first_dropped_);
     }
     if (report.truncated) warn("{}; events read: {}", problem, trace_.events.size());
+  }
+
+  // What is odd but no damage: nothing is missing.
+  void warn_of_times() {
+    const ReadReport& report = trace_.report;
+    if (report.unpaired > 0) {
+      warn("begin and end events (ph B, E) without a partner: {}; a begin counts with duration 0",
+           report.unpaired);
+    }
+    if (report.negative_durations.count > 0) {
+      warn("durations below 0: {}; they count as 0", report.negative_durations.count);
+    }
+    if (report.absurd_durations.count > 0) {
+      warn("durations longer than the recording: {}, the longest {:.3g} s; they count as 0",
+           report.absurd_durations.count, static_cast<double>(report.longest_absurd_ns) / 1e9);
+    }
+    if (report.untimed.count > 0) {
+      warn("GPU operations without a time (ts 0, dur 0): {}; they are rows of the table only",
+           report.untimed.count);
+    }
+    if (report.unpadded_decimals) {
+      warn(
+          "the decimals of its times lack their leading zeros (.5 for .005), as Kineto wrote them "
+          "in early 2024: times are off by up to 0.9 us");
+    }
   }
 
   Input input_;
@@ -427,7 +463,7 @@ class Reader {
   simdjson::ondemand::parser parser_;
   bool has_list_ = false;
   int swallowing_ = 0;              // events that lacked their end
-  bool is_lost_ = false;            // between a damaged event and the next good one
+  std::optional<std::int64_t> lost_from_;  // between a damaged event and the next good one
   std::int64_t careful_until_ = 0;  // events before this offset are taken one by one
   std::int64_t first_repaired_ = 0, first_dropped_ = 0;
 };

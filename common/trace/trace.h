@@ -67,6 +67,7 @@ struct Event {
   std::uint32_t details = 0;     // index into Trace::arguments (ops) or Trace::launches (device)
   Category category = Category::other;
   bool is_finished = true;  // false: an op that was still open when the profiler stopped
+  bool is_timed = true;     // false: a GPU operation that has no times (ts 0 and dur 0)
 };
 static_assert(sizeof(Event) <= 48);
 
@@ -131,12 +132,27 @@ struct Metadata {
   std::string json;
 };
 
+// Events that are odd in one way: how many, and the first of them.
+struct Oddity {
+  std::int64_t count = 0;
+  std::uint32_t first = 0;  // index into Trace::events
+};
+
 // What reading cost: a file that was damaged is read as far as it goes, and this says how far.
 struct ReadReport {
-  std::int64_t bytes = 0;             // of (decompressed) text
-  std::int64_t repaired = 0;          // events that a strict parser refuses and that were mended
-  std::int64_t dropped = 0;           // events that could not be mended
-  bool truncated = false;             // the file ends before its event list does
+  std::int64_t bytes = 0;          // of (decompressed) text
+  std::int64_t repaired = 0;       // events that a strict parser refuses and that were mended
+  std::int64_t dropped = 0;        // events that could not be mended
+  std::int64_t dropped_bytes = 0;  // of text that was passed over with them
+  bool truncated = false;          // the file ends before its event list does
+  std::int64_t unpaired = 0;       // begin and end events (ph B, E) without a partner
+  Oddity negative_durations;       // below 0 in the file, 0 here
+  Oddity absurd_durations;         // longer than the recording itself: 0 here
+  std::int64_t longest_absurd_ns = 0;
+  Oddity untimed;  // GPU operations with ts 0 and dur 0: no part of any span
+  // Decimals of ts and dur were written without their leading zeros (.5 for .005), as Kineto did in
+  // early 2024: such times are off by up to 0.9 us.
+  bool unpadded_decimals = false;
   std::vector<std::string> warnings;  // one sentence each, safe to print on a terminal
 
   [[nodiscard]] bool complete() const { return !truncated && dropped == 0; }
