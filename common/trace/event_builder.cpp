@@ -30,9 +30,7 @@ constexpr std::size_t kNoEvent = static_cast<std::size_t>(-1);
 // Times within 2^62 ns (146 years), a base and durations below 2^61: no sum of the three overflows.
 constexpr std::int64_t kLatest = std::int64_t{1} << 62;
 constexpr std::int64_t kLongest = (std::int64_t{1} << 61) - 1;
-
-constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kDay = 24 * 3600 * kSecond;
+constexpr std::int64_t kDay = std::int64_t{24} * 3600 * 1'000'000'000;
 
 // The phases (`ph`) of the elements that the model keeps: whole events, begin, end, instants.
 constexpr std::string_view kPhases = "XBEi";
@@ -453,13 +451,11 @@ void EventBuilder::judge_times() {
   trace_.start_ns = trace_.base_ns + (start == kNever ? 0 : start);
   if (first_start == kNever) return;
 
-  // Generous, since a span may be wrong, too. Without one the last start stands for the end, and
-  // what was running then may have run for long.
-  const bool is_span_known = has_span && spans_end > spans_start;
+  // Generous: real files hold a step of seconds in a span of milliseconds, and what was running at
+  // the last start of a file without a span may have run for long.
   const std::int64_t starts = last_start - first_start;  // within 2^63: both are within 2^62
-  const std::int64_t span = is_span_known ? std::max(spans_end - spans_start, starts) : starts;
-  const std::int64_t longest = std::max(2 * std::min(span, kLongest),
-                                        is_span_known ? kSecond : kDay);
+  const std::int64_t span = has_span ? std::max(spans_end - spans_start, starts) : starts;
+  const std::int64_t longest = std::max(2 * std::min(span, kLongest), kDay);
   for (std::size_t i = 0; i < mark_.events; ++i) {
     Event& event = event_at(i);
     if (event.category == Category::profiler_span || event.duration_ns <= longest) continue;

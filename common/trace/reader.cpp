@@ -462,9 +462,9 @@ class Reader {
   EventBuilder builder_;
   simdjson::ondemand::parser parser_;
   bool has_list_ = false;
-  int swallowing_ = 0;              // events that lacked their end
+  int swallowing_ = 0;                     // events that lacked their end
   std::optional<std::int64_t> lost_from_;  // between a damaged event and the next good one
-  std::int64_t careful_until_ = 0;  // events before this offset are taken one by one
+  std::int64_t careful_until_ = 0;         // events before this offset are taken one by one
   std::int64_t first_repaired_ = 0, first_dropped_ = 0;
 };
 

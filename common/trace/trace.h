@@ -147,7 +147,7 @@ struct ReadReport {
   bool truncated = false;          // the file ends before its event list does
   std::int64_t unpaired = 0;       // begin and end events (ph B, E) without a partner
   Oddity negative_durations;       // below 0 in the file, 0 here
-  Oddity absurd_durations;         // longer than the recording itself: 0 here
+  Oddity absurd_durations;         // a day or more, and beyond the whole recording: 0 here
   std::int64_t longest_absurd_ns = 0;
   Oddity untimed;  // GPU operations with ts 0 and dur 0: no part of any span
   // Decimals of ts and dur were written without their leading zeros (.5 for .005), as Kineto did in

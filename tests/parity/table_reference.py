@@ -24,6 +24,12 @@ DEVICE_CATEGORIES = {"kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation"
 LINKED_CATEGORIES = {"kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "cuda_runtime", "cuda_driver"}
 OWN_THREAD_CATEGORIES = {"cpu_op", "user_annotation", "cpu_instant_event"}
 NOT_ROWS = {"python_function", "Trace"}
+# Names that the categories had before 2022 or have on other devices.
+CATEGORY_NAMES = {
+    "Operator": "cpu_op", "Runtime": "cuda_runtime", "Kernel": "kernel", "Memcpy": "gpu_memcpy", "Memset": "gpu_memset",
+    "hip_runtime": "cuda_runtime", "hip_driver": "cuda_driver", "xpu_runtime": "cuda_runtime",
+    "xpu_driver": "cuda_driver", "mtia_runtime": "cuda_runtime", "mtia_ccp_events": "kernel",
+}
 SKIPPED_NAMES = {
     "profiler::_record_function_enter", "profiler::_record_function_enter_new", "profiler::_record_function_exit",
     "aten::is_leaf", "aten::output_nr", "aten::_version",
@@ -82,10 +88,34 @@ class Trace:
     with_flops: bool
 
 
-def read(path):
+def load(path):
+    """The file as it would be if today's PyTorch had written it."""
     raw = pathlib.Path(path).read_bytes()
     text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8", "replace")
     document = json.loads(text, parse_float=Decimal, strict=False)
+    if isinstance(document, list):
+        document = {"traceEvents": document}
+    for record in document["traceEvents"]:
+        record["cat"] = CATEGORY_NAMES.get(record.get("cat"), record.get("cat"))
+        args = record.get("args")
+        if not isinstance(args, dict):
+            record["args"] = {}
+        elif "external id" in args:
+            args["External id"] = args.pop("external id")
+    return document
+
+
+def read(path):
+    events, trace = read_events(path)
+    build_tree(events)
+    attribute_overhead(events)
+    trace.events = remove_duplicates(events)
+    return trace
+
+
+def read_events(path):
+    """All events with the kernels and bytes that are theirs, in the order of the table, but in no tree yet."""
+    document = load(path)
     records = document["traceEvents"]
     base_ns = int(document.get("baseTimeNanoseconds", 0))
     with_flops = bool(document.get("with_flops"))
@@ -136,9 +166,7 @@ def read(path):
     attribute_kernels(events)
     events += attribute_memory(events, memory, event)
     events.sort(key=lambda e: (e.start, -e.end))
-    build_tree(events)
-    attribute_overhead(events)
-    return Trace(remove_duplicates(events), use_device, profile_memory, with_flops)
+    return events, Trace([], use_device, profile_memory, with_flops)
 
 
 def thread_of_profiler(records):
