@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which runtime call launched which GPU operation, told by the correlation id that both carry.
+// Which runtime call launched which GPU operation, told by the correlation id that both carry (in a
+// file of several processes: the calls of its own).
 // Events are named by their index in Trace::events.
 //
 //   explain::Launches launches(trace);
@@ -8,11 +9,15 @@
 //   for (std::uint32_t operation : launches.operations(call)) ...
 #pragma once
 
+#include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "trace/processes.h"
 #include "trace/trace.h"
 
 namespace explain {
@@ -31,9 +36,25 @@ class Launches {
   [[nodiscard]] std::span<const std::uint32_t> operations(std::uint32_t call) const;
 
  private:
+  struct Id {
+    std::uint32_t process;
+    std::int64_t correlation;
+
+    friend auto operator<=>(const Id&, const Id&) = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Id& id) const {
+      return std::hash<std::int64_t>()(id.correlation) + id.process;
+    }
+  };
+  [[nodiscard]] Id id_of(std::uint32_t event) const {
+    return {processes_.of(event), trace_->events[event].correlation};
+  }
+
   const trace::Trace* trace_;
-  std::unordered_map<std::int64_t, std::uint32_t> call_of_;  // by correlation
-  std::vector<std::uint32_t> operations_;                    // by correlation, then start
+  trace::Processes processes_;
+  std::unordered_map<Id, std::uint32_t, Hash> call_of_;
+  std::vector<std::uint32_t> operations_;  // by id, then start
 };
 
 // True for a call into the CUDA (or HIP) runtime or driver.

@@ -66,6 +66,7 @@ constexpr CategoryName kCategories[] = {
     {"Memset", Category::gpu_memset},
     {"cuda_sync", Category::cuda_sync},
     {"xpu_sync", Category::cuda_sync},
+    {"cuda_profiler_range", Category::cuda_profiler_range},
     {"overhead", Category::overhead},
     {"cpu_instant_event", Category::cpu_instant_event},
     {"python_function", Category::python_function},

@@ -53,7 +53,10 @@ std::vector<double> device_totals(const OpTree& tree) {
 class Averager {
  public:
   Averager(const Trace& trace, const AveragesOptions& options)
-      : trace_(trace), options_(options), tree_(trace), row_of_(trace.events.size(), 0) {}
+      : trace_(trace),
+        options_(options),
+        tree_(trace, {.graph_kernels_to_launch = options.graph_kernels_to_launch}),
+        row_of_(trace.events.size(), 0) {}
 
   Averages run() {
     if (holds_device()) {

@@ -84,6 +84,7 @@ struct Averages {
 
 struct AveragesOptions {
   bool group_by_input_shape = false;
+  bool graph_kernels_to_launch = false;  // OpTreeOptions: not what PyTorch prints
 };
 
 [[nodiscard]] Averages key_averages(const Trace& trace, const AveragesOptions& options = {});

@@ -7,7 +7,7 @@ namespace trace {
 
 bool is_device(Category category) {
   return is_gpu_operation(category) || category == Category::gpu_user_annotation ||
-         category == Category::cuda_sync;
+         category == Category::cuda_sync || category == Category::cuda_profiler_range;
 }
 
 bool is_gpu_operation(Category category) {
@@ -39,6 +39,8 @@ std::string_view to_string(Category category) {
       return "gpu_memset";
     case Category::cuda_sync:
       return "cuda_sync";
+    case Category::cuda_profiler_range:
+      return "cuda_profiler_range";
     case Category::overhead:
       return "overhead";
     case Category::cpu_instant_event:

@@ -35,6 +35,7 @@ enum class Category : std::uint8_t {
   gpu_memcpy,
   gpu_memset,
   cuda_sync,
+  cuda_profiler_range,  // CUPTI's range profiler: spans on the device, of no op
   overhead,
   cpu_instant_event,
   python_function,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <cstdlib>
 #include <memory>
 #include <numeric>
@@ -129,34 +130,68 @@ bool is_step(std::string_view name) {
   return name.starts_with("ProfilerStep#");
 }
 
-// The thread that stopped the profiler. PyTorch puts runtime calls and overhead of no op there. The
-// file does not name it: take the one that calls step(), else the main thread (on Linux its tid is
-// the pid), else any. Trace::threads.size() where no event has a thread of its own.
-std::uint32_t profiler_thread(const Trace& trace) {
+// The thread that stopped the profiler, for each process. PyTorch puts runtime calls and overhead
+// of no op there. The file does not name it: take the one that calls step(), else the main thread
+// (on Linux its tid is the pid), else any. Trace::threads.size() where no event has a thread of its
+// own.
+std::vector<std::uint32_t> profiler_threads(const Trace& trace, const Processes& processes) {
   const std::uint32_t none = static_cast<std::uint32_t>(trace.threads.size());
-  std::uint32_t main = none;
-  std::uint32_t any = none;
-  for (const Event& event : trace.events) {
+  struct Choice {
+    std::uint32_t stepping, main, any;
+  };
+  std::vector<Choice> choices(std::max(processes.count(), 1U), {none, none, none});
+  const auto choose = [none](std::uint32_t& choice, std::uint32_t thread) {
+    if (choice == none) choice = thread;
+  };
+  for (std::uint32_t i = 0; i < trace.events.size(); ++i) {
+    const Event& event = trace.events[i];
     if (!has_own_thread(event.category)) continue;
-    if (is_step(trace.name(event))) return event.thread;
+    Choice& choice = choices[processes.of(i)];
     const Thread& thread = trace.threads[event.thread];
-    if (main == none && thread.tid == thread.pid) main = event.thread;
-    if (any == none) any = event.thread;
+    if (choice.stepping == none && is_step(trace.name(event))) choice.stepping = event.thread;
+    if (thread.tid == thread.pid) choose(choice.main, event.thread);
+    choose(choice.any, event.thread);
   }
-  return main != none ? main : any;
+  std::vector<std::uint32_t> threads;
+  for (const Choice& choice : choices) {
+    threads.push_back(choice.stepping != none ? choice.stepping
+                      : choice.main != none   ? choice.main
+                                              : choice.any);
+  }
+  return threads;
+}
+
+bool launches_graph(const Trace& trace, const Event& event) {
+  return is_runtime_call(event.category) &&
+         trace.name(event).find("GraphLaunch") != std::string_view::npos;
+}
+
+// What joins an op with the GPU operations that it launched: an id, within one process and one kind
+// of ids.
+struct Key {
+  std::uint32_t space = 0;
+  std::int64_t id = 0;
+
+  friend auto operator<=>(const Key&, const Key&) = default;
+};
+enum class IdKind : std::uint32_t { op, graph_launch };
+
+Key key(std::uint32_t process, IdKind kind, std::int64_t id) {
+  return {2 * process + static_cast<std::uint32_t>(kind), id};
 }
 
 }  // namespace
 
-OpTree::OpTree(const Trace& trace)
+OpTree::OpTree(const Trace& trace, OpTreeOptions options)
     : trace_(&trace),
+      processes_(trace),
       parent_(trace.events.size(), kNoEvent),
       kernel_group_(trace.events.size(), 0),
       launcher_(trace.events.size(), kNoEvent) {
   name_events();
   sort_events();
   find_memory_rows();
-  nest(attribute());
+  nest(attribute(options));
   attribute_overhead();
   merge_duplicates();
   list_children();
@@ -220,28 +255,36 @@ void OpTree::sort_events() {
 
 // Records the kernels of each op and who launched what. Returns the thread that each event nests
 // on: a runtime call's is that of its op.
-std::vector<std::uint32_t> OpTree::attribute() {
-  const std::uint32_t stopped_on = profiler_thread(*trace_);
+std::vector<std::uint32_t> OpTree::attribute(OpTreeOptions options) {
+  const std::vector<std::uint32_t> stopped_on = profiler_threads(*trace_, processes_);
   std::vector<std::uint32_t> threads(trace_->events.size());
   struct Linked {
-    std::int64_t id;
+    Key key;
     std::uint32_t event;
   };
   std::vector<Linked> linked;
   for (const std::uint32_t i : order_) {
     const Event& event = trace_->events[i];
-    threads[i] =
-        has_own_thread(event.category) || event.external_id != 0 ? event.thread : stopped_on;
-    if (link(event) > 0) linked.push_back({link(event), i});
+    const std::uint32_t process = processes_.of(i);
+    const bool is_unknown = process == Processes::kUnknown;
+    threads[i] = has_own_thread(event.category) || event.external_id != 0 || is_unknown
+                     ? event.thread
+                     : stopped_on[process];
+    if (is_unknown) continue;
+    if (link(event) > 0) {
+      linked.push_back({key(process, IdKind::op, link(event)), i});
+    } else if (options.graph_kernels_to_launch && is_gpu_operation(event.category)) {
+      linked.push_back({key(process, IdKind::graph_launch, event.correlation), i});
+    }
   }
   std::stable_sort(linked.begin(), linked.end(),
-                   [](const Linked& a, const Linked& b) { return a.id < b.id; });
+                   [](const Linked& a, const Linked& b) { return a.key < b.key; });
 
   // Group g holds the GPU operations of one id; group 0 is the empty one of most events.
   std::vector<std::size_t> first_of_group{0};
   group_begin_ = {0, 0};
   for (std::size_t i = 0; i < linked.size(); ++i) {
-    if (i == 0 || linked[i].id != linked[i - 1].id) {
+    if (i == 0 || linked[i].key != linked[i - 1].key) {
       first_of_group.push_back(i);
       group_begin_.push_back(group_begin_.back());
     }
@@ -259,11 +302,14 @@ std::vector<std::uint32_t> OpTree::attribute() {
   std::vector<Owners> owners(first_of_group.size());
   for (const std::uint32_t i : order_) {
     const Event& event = trace_->events[i];
-    if (is_device(event.category) || link(event) != 0 || is_async(i)) continue;
+    const bool is_graph = options.graph_kernels_to_launch && launches_graph(*trace_, event);
+    if (is_device(event.category) || (link(event) != 0 && !is_graph) || is_async(i)) continue;
+    const Key own =
+        key(processes_.of(i), is_graph ? IdKind::graph_launch : IdKind::op, own_id(event));
     const auto first =
-        std::lower_bound(first_of_group.begin() + 1, first_of_group.end(), own_id(event),
-                         [&](std::size_t place, std::int64_t id) { return linked[place].id < id; });
-    if (first == first_of_group.end() || linked[*first].id != own_id(event)) continue;
+        std::lower_bound(first_of_group.begin() + 1, first_of_group.end(), own,
+                         [&](std::size_t place, const Key& k) { return linked[place].key < k; });
+    if (first == first_of_group.end() || linked[*first].key != own) continue;
     kernel_group_[i] = static_cast<std::uint32_t>(first - first_of_group.begin());
     Owners& group = owners[kernel_group_[i]];
     if (group.first_op == kNoEvent && !is_runtime_call(event.category)) group.first_op = i;
@@ -298,7 +344,11 @@ void OpTree::find_memory_rows() {
   const auto by_time = [&](std::uint32_t a, std::uint32_t b) {
     return records[a].time_ns < records[b].time_ns;
   };
-  std::stable_sort(memory_order_.begin(), memory_order_.end(), by_time);
+  std::stable_sort(memory_order_.begin(), memory_order_.end(),
+                   [&](std::uint32_t a, std::uint32_t b) {
+                     return std::pair(process_of(records[a]), records[a].time_ns) <
+                            std::pair(process_of(records[b]), records[b].time_ns);
+                   });
   memory_sums_.resize(memory_order_.size() + 1);
   for (std::size_t i = 0; i < memory_order_.size(); ++i)
     memory_sums_[i + 1] = memory_sums_[i] + memory(records[memory_order_[i]]);
@@ -327,15 +377,19 @@ void OpTree::find_memory_rows() {
 
 // The records between an event's start and end, both inclusive, in exact ns.
 std::pair<std::size_t, std::size_t> OpTree::memory_range(std::uint32_t event) const {
+  using Place = std::pair<std::uint32_t, std::int64_t>;  // process, time
+  const std::uint32_t process = processes_.of(event);
   const std::int64_t from = start_ns(trace_->events[event]);
   const std::int64_t to = wrapping_add(from, duration_ns(trace_->events[event]));
-  const auto time = [this](std::uint32_t record) { return trace_->memory[record].time_ns; };
-  const auto first =
-      std::lower_bound(memory_order_.begin(), memory_order_.end(), from,
-                       [&](std::uint32_t record, std::int64_t ns) { return time(record) < ns; });
-  const auto last =
-      std::upper_bound(first, memory_order_.end(), to,
-                       [&](std::int64_t ns, std::uint32_t record) { return ns < time(record); });
+  const auto place_of = [this](std::uint32_t record) {
+    return Place(process_of(trace_->memory[record]), trace_->memory[record].time_ns);
+  };
+  const auto first = std::lower_bound(
+      memory_order_.begin(), memory_order_.end(), Place(process, from),
+      [&](std::uint32_t record, const Place& place) { return place_of(record) < place; });
+  const auto last = std::upper_bound(
+      first, memory_order_.end(), Place(process, to),
+      [&](const Place& place, std::uint32_t record) { return place < place_of(record); });
   return {first - memory_order_.begin(), last - memory_order_.begin()};
 }
 

@@ -17,6 +17,7 @@
 //   thread that stopped the profiler. Collectives, which end on other threads, and what had
 //   not ended when the profiler stopped are outside the tree.
 // - An only child with the name of its parent is merged into it and is no longer in order().
+// - In a file of several processes an id joins events of one process only (processes.h).
 //
 // Time is linear but for one sort; memory is 24 bytes per event.
 #pragma once
@@ -30,16 +31,23 @@
 #include <utility>
 #include <vector>
 
+#include "trace/processes.h"
 #include "trace/trace.h"
 
 namespace trace {
 
 inline constexpr std::uint32_t kNoEvent = std::numeric_limits<std::uint32_t>::max();
 
+struct OpTreeOptions {
+  // Kernels of a CUDA graph have no `External id`, so in PyTorch's table they are nobody's. True:
+  // they count for the call that launched the graph, and so for the ops around it.
+  bool graph_kernels_to_launch = false;
+};
+
 class OpTree {
  public:
-  explicit OpTree(const Trace& trace);
-  explicit OpTree(Trace&& trace) = delete;
+  explicit OpTree(const Trace& trace, OpTreeOptions options = {});
+  explicit OpTree(Trace&& trace, OpTreeOptions options = {}) = delete;
 
   [[nodiscard]] const Trace& trace() const { return *trace_; }
 
@@ -101,7 +109,8 @@ class OpTree {
   [[nodiscard]] std::span<const MemoryRow> memory_rows() const { return memory_rows_; }
   [[nodiscard]] double time(const MemoryRow& row) const;
 
-  // Bytes allocated less bytes freed while a CPU event was open, by any thread: PyTorch's rule.
+  // Bytes allocated less bytes freed while a CPU event was open, by any thread of its process:
+  // PyTorch's rule.
   struct Memory {
     std::int64_t cpu = 0;
     std::int64_t device = 0;
@@ -116,14 +125,19 @@ class OpTree {
   void name_events();
   void sort_events();
   void find_memory_rows();
-  std::vector<std::uint32_t> attribute();
+  std::vector<std::uint32_t> attribute(OpTreeOptions options);
   void nest(const std::vector<std::uint32_t>& threads);
   void attribute_overhead();
   void merge_duplicates();
   void list_children();
   [[nodiscard]] std::pair<std::size_t, std::size_t> memory_range(std::uint32_t event) const;
 
+  [[nodiscard]] std::uint32_t process_of(const MemoryRecord& record) const {
+    return processes_.of(trace_->threads[record.thread]);
+  }
+
   const Trace* trace_;
+  Processes processes_;
   std::vector<std::uint32_t> order_;
   std::vector<std::uint32_t> parent_;
   std::vector<std::uint32_t> child_begin_, child_list_;
@@ -132,7 +146,7 @@ class OpTree {
   std::vector<std::uint32_t> name_of_;  // by TextId
   std::vector<std::string> names_;
   std::vector<MemoryRow> memory_rows_;
-  std::vector<std::uint32_t> memory_order_;  // allocations and frees by time
+  std::vector<std::uint32_t> memory_order_;  // allocations and frees by process, then time
   std::vector<Memory> memory_sums_;          // of the first n of them
 };
 

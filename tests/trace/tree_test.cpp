@@ -2,6 +2,7 @@
 #include "trace/tree.h"
 
 #include <catch2/catch_test_macros.hpp>
+#include <cmath>
 #include <limits>
 #include <span>
 #include <string>
@@ -338,4 +339,32 @@ TEST_CASE("absurd numbers in a file do no harm") {
   trace.start_ns = kLeast;
   const OpTree tree(trace);
   CHECK(tree.order().size() == 3);
+}
+
+TEST_CASE("a CUDA graph's kernels are nobody's, or their launch's on request") {
+  const Trace trace =
+      written({{.name = "decode", .category = "user_annotation", .start = 0, .end = 100, .id = 3},
+               {.name = "cudaGraphLaunch",
+                .category = "cuda_runtime",
+                .start = 10,
+                .end = 20,
+                .correlation = 9},
+               {.name = "a", .category = "kernel", .start = 50, .end = 60, .correlation = 9},
+               {.name = "b", .category = "kernel", .start = 60, .end = 65, .correlation = 9},
+               {.name = "other", .category = "kernel", .start = 70, .end = 80, .correlation = 8}});
+  const std::uint32_t launch = find(trace, "cudaGraphLaunch");
+  CHECK(OpTree(trace).kernels(launch).empty());
+  const OpTree tree(trace, {.graph_kernels_to_launch = true});
+  CHECK(names(tree, tree.kernels(launch)) == "a b");
+
+  const auto total_of = [&](bool on_request, const std::string& name) {
+    for (const trace::Row& row :
+         trace::key_averages(trace, {.graph_kernels_to_launch = on_request}).rows)
+      if (row.name == name) return std::llround(row.device_time_total * 1000);
+    return -1LL;
+  };
+  CHECK(total_of(false, "decode") == 0);
+  CHECK(total_of(true, "cudaGraphLaunch") == 15);
+  CHECK(total_of(true, "decode") == 15);
+  CHECK(total_of(true, "a") == 10);
 }

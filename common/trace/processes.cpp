@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/processes.h"
+
+#include <cstddef>
+#include <unordered_map>
+
+namespace trace {
+namespace {
+
+// Ops and annotations always carry the pid of their process.
+bool has_own_process(Category category) {
+  return category == Category::cpu_op || category == Category::user_annotation ||
+         category == Category::cpu_instant_event;
+}
+
+// The process of each id; kUnknown for an id that several have.
+class Owners {
+ public:
+  void add(std::int64_t id, std::uint32_t process) {
+    if (id == 0 || process == Processes::kUnknown) return;
+    const auto [owner, is_new] = owner_of_.try_emplace(id, process);
+    if (!is_new && owner->second != process) owner->second = Processes::kUnknown;
+  }
+  [[nodiscard]] std::uint32_t of(std::int64_t id) const {
+    const auto owner = owner_of_.find(id);
+    return owner == owner_of_.end() ? Processes::kUnknown : owner->second;
+  }
+
+ private:
+  std::unordered_map<std::int64_t, std::uint32_t> owner_of_;
+};
+
+}  // namespace
+
+Processes::Processes(const Trace& trace) {
+  bool is_mixed = false;  // events of one process stand on both sides of another's
+  std::uint32_t current = kUnknown;
+  for (const Event& event : trace.events) {
+    if (!has_own_process(event.category)) continue;
+    const auto [place, is_new] =
+        process_of_pid_.try_emplace(trace.threads[event.thread].pid, count_);
+    if (is_new) ++count_;
+    is_mixed |= !is_new && place->second != current;
+    current = place->second;
+  }
+  if (count_ < 2) return;
+
+  of_.resize(trace.events.size());
+  for (std::size_t i = 0; i < of_.size(); ++i) {
+    const Event& event = trace.events[i];
+    of_[i] = is_device(event.category) ? kUnknown : of(trace.threads[event.thread]);
+  }
+  if (is_mixed) {
+    by_ids(trace);
+  } else {
+    by_place(trace);
+  }
+}
+
+std::uint32_t Processes::of(const Thread& thread) const {
+  if (count_ < 2) return 0;
+  const auto place = process_of_pid_.find(thread.pid);
+  return place == process_of_pid_.end() ? kUnknown : place->second;
+}
+
+// What stands before the first op of all belongs to that op's process.
+void Processes::by_place(const Trace& trace) {
+  std::uint32_t current = 0;
+  for (std::size_t i = 0; i < of_.size(); ++i) {
+    if (has_own_process(trace.events[i].category)) current = of_[i];
+    if (of_[i] == kUnknown) of_[i] = current;
+  }
+}
+
+void Processes::by_ids(const Trace& trace) {
+  Owners by_external_id, by_correlation;
+  for (std::size_t i = 0; i < of_.size(); ++i) {
+    const Event& event = trace.events[i];
+    by_external_id.add(event.external_id, of_[i]);
+    by_correlation.add(event.correlation, of_[i]);
+  }
+  for (std::size_t i = 0; i < of_.size(); ++i) {
+    const Event& event = trace.events[i];
+    if (of_[i] == kUnknown) of_[i] = by_external_id.of(event.external_id);
+    if (of_[i] == kUnknown) of_[i] = by_correlation.of(event.correlation);
+  }
+}
+
+}  // namespace trace
