@@ -171,7 +171,7 @@ bool EventBuilder::add(value item) {
   }
   Element element;
   if (!read(parts, element) || !store(element)) return false;
-  ++mark_.elements;
+  ++(element.phase == '\0' ? mark_.others : mark_.elements);
   return true;
 }
 

@@ -21,7 +21,8 @@ class EventBuilder {
  public:
   // What a batch that turns out not to be whole is taken back to.
   struct Mark {
-    std::size_t elements = 0;  // of any kind
+    std::size_t elements = 0;  // that have a phase: events, flows, counters, metadata
+    std::size_t others = 0;
     std::size_t events = 0;
     std::size_t memory = 0;
     std::size_t brackets = 0;

@@ -7,12 +7,6 @@
 namespace trace {
 namespace {
 
-// Ops and annotations always carry the pid of their process.
-bool has_own_process(Category category) {
-  return category == Category::cpu_op || category == Category::user_annotation ||
-         category == Category::cpu_instant_event;
-}
-
 // The process of each id; kUnknown for an id that several have.
 class Owners {
  public:
@@ -36,7 +30,7 @@ Processes::Processes(const Trace& trace) {
   bool is_mixed = false;  // events of one process stand on both sides of another's
   std::uint32_t current = kUnknown;
   for (const Event& event : trace.events) {
-    if (!has_own_process(event.category)) continue;
+    if (event.category != Category::cpu_op) continue;
     const auto [place, is_new] =
         process_of_pid_.try_emplace(trace.threads[event.thread].pid, count_);
     if (is_new) ++count_;
@@ -67,7 +61,7 @@ std::uint32_t Processes::of(const Thread& thread) const {
 void Processes::by_place(const Trace& trace) {
   std::uint32_t current = 0;
   for (std::size_t i = 0; i < of_.size(); ++i) {
-    if (has_own_process(trace.events[i].category)) current = of_[i];
+    if (trace.events[i].category == Category::cpu_op) current = of_[i];
     if (of_[i] == kUnknown) of_[i] = current;
   }
 }

@@ -7,9 +7,9 @@
 //   if (processes.count() > 1) ...                                // a merged file
 //   if (processes.of(kernel) == processes.of(op)) ...             // their ids may be compared
 //
-// A process is a pid under which ops or annotations ran. What ran on a GPU has the device for its
-// pid: it belongs to the process in whose part of the file it stands, and where the parts are mixed
-// to the only process that has its ids.
+// A process is a pid under which ops ran. What ran on a GPU has the device for its pid: it belongs
+// to the process in whose part of the file it stands, and where the parts are mixed to the only
+// process that has its ids.
 #pragma once
 
 #include <cstdint>

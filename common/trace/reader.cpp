@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "trace/batches.h"
 #include "trace/event_builder.h"
 #include "trace/framing.h"
+#include "trace/not_a_trace.h"
 #include "trace/repair.h"
 
 namespace trace {
@@ -29,6 +31,8 @@ constexpr std::size_t kLargestValue = 32 << 20;
 // An unfinished event of this size is more than one.
 constexpr std::size_t kSuspicious = 64 << 10;
 constexpr int kMostSwallowing = 8;
+// Of the top level, to tell what a file is that is no trace.
+constexpr std::size_t kMostKeys = 64;
 // Longer than what is_event_start looks at.
 constexpr std::size_t kOverlap = 256;
 
@@ -93,6 +97,8 @@ class Reader {
     if (window_.text().starts_with("\xEF\xBB\xBF")) window_.consume(3);
     const int first = peek();
     if (first == '[') {
+      keys_ = keys_of_first_object(window_.text());
+      if (std::find(keys_.begin(), keys_.end(), "ph") != keys_.end()) keys_.clear();  // an event
       window_.consume(1);
       has_list_ = true;
       trace_.report.truncated = !read_list();
@@ -102,8 +108,7 @@ class Reader {
     } else if (first == kNothing && input_.problem().empty()) {
       throw ReadError(fmt::format("{} is empty; record the trace again", input_.name()));
     } else if (first != kNothing) {
-      throw ReadError(
-          fmt::format("{} is not a trace: it begins with neither {{ nor [", input_.name()));
+      refuse(kind_of_bytes(window_.text()), "it begins with neither { nor [");
     }
     if (!trace_.report.truncated && peek() != kNothing) {
       warn("what follows the end of the trace (byte {}) was not read", window_.offset());
@@ -125,6 +130,12 @@ class Reader {
   template <typename... Values>
   void warn(fmt::format_string<Values...> message, Values&&... values) {
     trace_.report.warnings.push_back(fmt::format(message, std::forward<Values>(values)...));
+  }
+
+  [[noreturn]] void refuse(std::string_view kind, std::string_view otherwise) const {
+    throw ReadError(kind.empty()
+                        ? fmt::format("{} is not a trace: {}", input_.name(), otherwise)
+                        : fmt::format("{} is not a trace: it looks like {}", input_.name(), kind));
   }
 
   // The next character that is no white space.
@@ -183,6 +194,7 @@ class Reader {
     if (quoted.framing != Framing::whole || !quoted.is_held) return quoted.framing;
     const std::string key(window_.text().substr(1, quoted.end - 2));
     window_.consume(quoted.end);
+    if (keys_.size() < kMostKeys) keys_.push_back(key);
     if (const int c = peek(); c != ':')
       return c == kNothing ? Framing::needs_more : Framing::broken;
     window_.consume(1);
@@ -405,6 +417,11 @@ class Reader {
     const std::string problem = fmt::format(
         "{}, after {} bytes",
         input_.problem().empty() ? "the file ends too early" : input_.problem(), report.bytes);
+    if (builder_.mark().elements == 0) {
+      const std::string_view kind = kind_of_object(keys_);
+      if (!kind.empty()) refuse(kind, "");
+      if (builder_.mark().others > 0) refuse("", "nothing in its list is an event (none has a ph)");
+    }
     if (builder_.mark().elements == 0 && report.dropped > 0) {
       throw ReadError(
           fmt::format("{} holds not one whole event: its list is damaged from byte {} on",
@@ -413,10 +430,7 @@ class Reader {
     if (builder_.mark().elements == 0 && report.truncated) {
       throw ReadError(fmt::format("{} holds not one whole event: {}", input_.name(), problem));
     }
-    if (!has_list_) {
-      throw ReadError(
-          fmt::format("{} is not a trace: it has no list of traceEvents", input_.name()));
-    }
+    if (!has_list_) refuse("", "it has no list of traceEvents");
     builder_.finish();
     warn_of_times();
     if (report.repaired > 0) {
@@ -462,7 +476,8 @@ class Reader {
   EventBuilder builder_;
   simdjson::ondemand::parser parser_;
   bool has_list_ = false;
-  int swallowing_ = 0;                     // events that lacked their end
+  std::vector<std::string> keys_;  // of the top level, or of the first object of a bare list
+  int swallowing_ = 0;             // events that lacked their end
   std::optional<std::int64_t> lost_from_;  // between a damaged event and the next good one
   std::int64_t careful_until_ = 0;         // events before this offset are taken one by one
   std::int64_t first_repaired_ = 0, first_dropped_ = 0;

@@ -145,7 +145,7 @@ std::vector<std::uint32_t> profiler_threads(const Trace& trace, const Processes&
   };
   for (std::uint32_t i = 0; i < trace.events.size(); ++i) {
     const Event& event = trace.events[i];
-    if (!has_own_thread(event.category)) continue;
+    if (!has_own_thread(event.category) || processes.of(i) == Processes::kUnknown) continue;
     Choice& choice = choices[processes.of(i)];
     const Thread& thread = trace.threads[event.thread];
     if (choice.stepping == none && is_step(trace.name(event))) choice.stepping = event.thread;

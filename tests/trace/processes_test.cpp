@@ -101,3 +101,9 @@ TEST_CASE("a file of one process is asked for nothing") {
   CHECK(processes.of(2) == 0);
   CHECK(processes.of(trace::Thread{}) == 0);
 }
+
+TEST_CASE("a pid that has annotations alone is no process") {
+  std::vector<std::string> events = rank("100", 1000, 30);
+  events.push_back(event("user_annotation", "ProfilerStep#2", "101", 0, 9, ""));
+  CHECK(trace::Processes(trace::read_text(joined(events))).count() == 1);
+}
