@@ -80,8 +80,15 @@ Category find_category(std::string_view name) {
   return Category::other;
 }
 
-bool is_json_space(char c) {
-  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+// What other backends than CUDA (and HIP, which calls itself CUDA) put before their categories.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kDevices = {
+    {{"xpu_", "XPU"}, {"mtia_", "MTIA"}, {"hpu_", "HPU"}, {"privateuse1_", "PRIVATEUSE1"}}};
+
+std::string_view device_of(std::string_view category) {
+  for (const auto& [prefix, device] : kDevices) {
+    if (category.starts_with(prefix)) return device;
+  }
+  return {};
 }
 
 // The text of a scalar or the first character of an object or array. It ends where the next token
@@ -371,6 +378,8 @@ Category EventBuilder::category_of(const Element& element) {
   if (element.category != last_category_name_) {
     last_category_name_ = trace_.texts[trace_.texts.add(element.category)];
     last_category_ = find_category(last_category_name_);
+    const std::string_view device = device_of(last_category_name_);
+    if (!device.empty()) trace_.device_kind = device;
   }
   return last_category_;
 }

@@ -60,7 +60,7 @@ class Averager {
 
   Averages run() {
     if (holds_device()) {
-      averages_.use_device = "CUDA";
+      averages_.use_device = trace_.device_kind;
       device_totals_ = device_totals(tree_);
     }
     averages_.with_flops = trace_.flag("with_flops");

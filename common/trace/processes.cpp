@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/processes.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <unordered_map>
 
@@ -27,27 +28,30 @@ class Owners {
 }  // namespace
 
 Processes::Processes(const Trace& trace) {
-  bool is_mixed = false;  // events of one process stand on both sides of another's
-  std::uint32_t current = kUnknown;
   for (const Event& event : trace.events) {
     if (event.category != Category::cpu_op) continue;
     const auto [place, is_new] =
         process_of_pid_.try_emplace(trace.threads[event.thread].pid, count_);
     if (is_new) ++count_;
-    is_mixed |= !is_new && place->second != current;
-    current = place->second;
   }
   if (count_ < 2) return;
 
   of_.resize(trace.events.size());
+  std::vector<bool> is_seen(count_, false);
+  std::uint32_t current = kUnknown;
+  bool is_mixed = false;  // events of one process stand on both sides of another's
   for (std::size_t i = 0; i < of_.size(); ++i) {
     const Event& event = trace.events[i];
     of_[i] = is_device(event.category) ? kUnknown : of(trace.threads[event.thread]);
+    if (of_[i] == kUnknown || of_[i] == current) continue;
+    current = of_[i];
+    is_mixed |= is_seen[current];
+    is_seen[current] = true;
   }
   if (is_mixed) {
     by_ids(trace);
   } else {
-    by_place(trace);
+    by_place();
   }
 }
 
@@ -57,12 +61,13 @@ std::uint32_t Processes::of(const Thread& thread) const {
   return place == process_of_pid_.end() ? kUnknown : place->second;
 }
 
-// What stands before the first op of all belongs to that op's process.
-void Processes::by_place(const Trace& trace) {
-  std::uint32_t current = 0;
-  for (std::size_t i = 0; i < of_.size(); ++i) {
-    if (trace.events[i].category == Category::cpu_op) current = of_[i];
-    if (of_[i] == kUnknown) of_[i] = current;
+// What stands before the first event of a process belongs to that one.
+void Processes::by_place() {
+  const auto first = std::find_if(of_.begin(), of_.end(), [](auto p) { return p != kUnknown; });
+  std::uint32_t current = *first;  // there are several
+  for (std::uint32_t& process : of_) {
+    if (process == kUnknown) process = current;
+    current = process;
   }
 }
 

@@ -35,7 +35,7 @@ class Processes {
   [[nodiscard]] std::uint32_t of(const Thread& thread) const;
 
  private:
-  void by_place(const Trace& trace);
+  void by_place();
   void by_ids(const Trace& trace);
 
   std::uint32_t count_ = 0;

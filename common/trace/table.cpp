@@ -12,6 +12,7 @@
 #include "trace/key_averages.h"
 #include "trace/op_arguments.h"
 #include "trace/printable.h"
+#include "trace/table_columns.h"
 
 namespace trace {
 namespace {
@@ -129,12 +130,6 @@ Attribute find_attribute(std::string name) {
 
 // ---- Columns
 
-struct Column {
-  std::string title;
-  std::int64_t width;
-  std::function<std::string(const Row&)> cell;
-};
-
 constexpr std::int64_t kColumnWidth = 12;
 
 // The longest text and 4 more, within the limit.
@@ -160,10 +155,7 @@ std::optional<Column> flops_column(const Averages& averages) {
                 }};
 }
 
-struct Sums {
-  double cpu = 0;
-  double device = 0;  // annotations on the device lie over kernels: they are not added
-};
+}  // namespace
 
 std::vector<Column> columns_of(const Averages& averages, const TableOptions& options,
                                const Sums& sums) {
@@ -214,8 +206,6 @@ std::vector<Column> columns_of(const Averages& averages, const TableOptions& opt
   return result;
 }
 
-}  // namespace
-
 void check(const TableOptions& options) {
   if (!options.sort_by.empty()) find_attribute(options.sort_by);
   for (const std::optional<int>& width :
@@ -240,15 +230,41 @@ std::vector<const Row*> Averages::sorted(const std::string& sort_by) const {
   return result;
 }
 
-std::string Averages::table(const TableOptions& options) const {
-  check(options);
-  const std::vector<const Row*> order = sorted(options.sort_by);
-  if (rows.empty()) return "";
+Sums sums_of(const std::vector<const Row*>& order) {
   Sums sums;
   for (const Row* row : order) {
     sums.cpu += row->self_cpu_time_total;
     if (row->on_device && !row->is_annotation) sums.device += row->self_device_time_total;
   }
+  return sums;
+}
+
+std::vector<const Row*> shown(const std::vector<const Row*>& order, const TableOptions& options) {
+  std::vector<const Row*> result;
+  for (const Row* row : order) {
+    if (std::int64_t(result.size()) == options.row_limit) break;
+    if (!options.top_level_events_only || row->is_top_level) result.push_back(row);
+  }
+  return result;
+}
+
+std::vector<std::string> footer_of(const Averages& averages, const TableOptions& options,
+                                   const Sums& sums) {
+  std::vector<std::string> lines = {"Self CPU time total: " +
+                                    format_time(sums.cpu, options.time_unit)};
+  const auto has_device_time = [](const Row& row) { return row.self_device_time_total > 0; };
+  if (std::any_of(averages.rows.begin(), averages.rows.end(), has_device_time)) {
+    lines.push_back(fmt::format("Self {} time total: {}", averages.use_device,
+                                format_time(sums.device, options.time_unit)));
+  }
+  return lines;
+}
+
+std::string Averages::table(const TableOptions& options) const {
+  check(options);
+  const std::vector<const Row*> order = sorted(options.sort_by);
+  if (rows.empty()) return "";
+  const Sums sums = sums_of(order);
   const std::vector<Column> columns = columns_of(*this, options, sums);
 
   std::string titles, rule;
@@ -265,21 +281,13 @@ std::string Averages::table(const TableOptions& options) const {
   if (options.top_level_events_only)
     text += double_rule + "This report only display top-level ops statistics\n";
   text += rule + titles + rule;
-  std::int64_t shown = 0;
-  for (const Row* row : order) {
-    if (shown == options.row_limit) break;
-    if (options.top_level_events_only && !row->is_top_level) continue;
-    ++shown;
+  for (const Row* row : shown(order, options)) {
     for (const Column& column : columns)
       append_right_aligned(text, column.cell(*row), column.width);
     text += '\n';
   }
-  text += rule + "Self CPU time total: " + format_time(sums.cpu, options.time_unit) + '\n';
-  const bool has_device_time = std::any_of(
-      rows.begin(), rows.end(), [](const Row& row) { return row.self_device_time_total > 0; });
-  if (has_device_time)
-    text += fmt::format("Self {} time total: {}\n", use_device,
-                        format_time(sums.device, options.time_unit));
+  text += rule;
+  for (const std::string& line : footer_of(*this, options, sums)) text += line + '\n';
   return text;
 }
 

@@ -168,7 +168,8 @@ struct Trace {
   std::vector<DeviceProperties> devices;
   std::vector<Metadata> metadata;
   TextPool texts;
-  std::int64_t base_ns = 0;   // baseTimeNanoseconds, 0 where there is none
+  std::string device_kind = "CUDA";  // what PyTorch calls the device: also "XPU", "MTIA", "HPU"
+  std::int64_t base_ns = 0;          // baseTimeNanoseconds, 0 where there is none
   std::int64_t start_ns = 0;  // of the recording: where the `Trace` span begins, else event one
   ReadReport report;
 

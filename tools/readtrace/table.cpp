@@ -11,12 +11,15 @@
 #include "trace/key_averages.h"
 #include "trace/printable.h"
 #include "trace/reader.h"
+#include "trace/table_formats.h"
 
 namespace {
 
 struct Options {
   std::string path;
-  bool group_by_input_shape = false;
+  std::string format = "torch";
+  bool is_limited = false;  // --row-limit was given
+  trace::AveragesOptions averages;
   std::string name_width = "55";
   std::string shapes_width = "80";
   std::string header;
@@ -28,6 +31,15 @@ std::optional<int> width(const std::string& text) {
   return std::stoi(text);
 }
 
+std::string text_of(const trace::Averages& averages, const Options& options) {
+  if (options.format == "markdown") return trace::markdown(averages, options.table);
+  if (options.format == "torch") return averages.table(options.table);
+  // A program wants all rows unless it says otherwise.
+  trace::TableOptions table = options.table;
+  if (!options.is_limited) table.row_limit = -1;
+  return options.format == "csv" ? trace::csv(averages, table) : trace::json(averages, table);
+}
+
 int run(Options& options) {
   options.table.max_name_column_width = width(options.name_width);
   options.table.max_shapes_column_width = width(options.shapes_width);
@@ -36,10 +48,9 @@ int run(Options& options) {
   const trace::Trace trace = trace::read(options.path);
   for (const std::string& warning : trace.report.warnings)
     std::cerr << "readtrace: " << warning << '\n';
-  const std::string text =
-      trace::key_averages(trace, {.group_by_input_shape = options.group_by_input_shape})
-          .table(options.table);
-  if (text.empty())
+  const trace::Averages averages = trace::key_averages(trace, options.averages);
+  const std::string text = text_of(averages, options);
+  if (averages.rows.empty())
     std::cerr << "readtrace: no table: " << trace::printable(options.path)
               << " holds no ops, calls or kernels\n";
   if (!print(text)) return kFailed;
@@ -55,16 +66,26 @@ void add_table(CLI::App& app, std::function<int()>& command) {
       "table",
       "Print the table of torch.profiler 2.11: key_averages().table(), byte for byte.\n"
       "Control characters in names come out as \\xNN.");
+  table
+      ->add_option("--format", options->format,
+                   "torch; markdown: its columns as a GitHub table; csv, json: every attribute "
+                   "with its unit in its name, all rows unless --row-limit is given")
+      ->check(CLI::IsMember({"torch", "csv", "json", "markdown"}))
+      ->capture_default_str();
   const CLI::Validator is_width = CLI::Range(0, 1'000'000) | CLI::IsMember({"none"});
   table->add_option("TRACE", options->path, "trace file, plain or gzip; - is standard input")
       ->required();
   table->add_option("--sort-by", options->table.sort_by,
                     "attribute, largest first, e.g. cuda_time_total, self_cpu_time_total, count; "
                     "without it rows come in order of first appearance");
-  table->add_option("--row-limit", options->table.row_limit, "rows to print, -1 for all")
-      ->capture_default_str();
-  table->add_flag("--group-by-input-shape", options->group_by_input_shape,
+  CLI::Option* limit =
+      table->add_option("--row-limit", options->table.row_limit, "rows to print, -1 for all")
+          ->capture_default_str();
+  table->add_flag("--group-by-input-shape", options->averages.group_by_input_shape,
                   "one row per name and input shapes");
+  table->add_flag("--graph-kernels-to-launch", options->averages.graph_kernels_to_launch,
+                  "count a CUDA graph's kernels for the call that launched it and the ops around "
+                  "it; torch counts them for nobody");
   table->add_option("--max-name-column-width", options->name_width, "characters, or none")
       ->check(is_width)
       ->capture_default_str();
@@ -76,7 +97,17 @@ void add_table(CLI::App& app, std::function<int()>& command) {
   table->add_option("--time-unit", options->table.time_unit, "one unit for all times")
       ->check(CLI::IsMember({"s", "ms", "us"}));
   CLI::Option* header = table->add_option("--header", options->header, "a line above the table");
-  table->callback([options, header, &command] {
+  table->callback([options, table, header, limit, &command] {
+    const bool is_for_programs = options->format == "csv" || options->format == "json";
+    for (const char* name :
+         {"--time-unit", "--header", "--max-name-column-width", "--max-shapes-column-width"}) {
+      if (is_for_programs && table->get_option(name)->count() > 0) {
+        throw CLI::ValidationError(name, "is for the formats torch and markdown: in " +
+                                             options->format +
+                                             " times are in us and names are whole");
+      }
+    }
+    options->is_limited = limit->count() > 0;
     if (header->count() > 0) options->table.header = options->header;
     command = [options] { return run(*options); };
   });
