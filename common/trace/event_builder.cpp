@@ -111,6 +111,19 @@ bool read_text(value& item, std::string_view& text) {
   return !text.starts_with('"');
 }
 
+// A duration that is missing or no number is 0. What one is that no event can have, judge_times
+// says.
+std::int64_t duration_of(std::string_view token) {
+  std::int64_t duration = 0;
+  if (parse_nanoseconds(token, duration)) return std::clamp(duration, -kLongest, kLongest);
+  while (token.starts_with('"')) token.remove_prefix(1);
+  const bool is_negative = token.starts_with('-');
+  const std::string_view digits = token.substr(is_negative ? 1 : 0);
+  const bool is_beyond_64_bits =
+      !digits.empty() && digits.find_first_not_of("0123456789.eE+\"") == std::string_view::npos;
+  return !is_beyond_64_bits ? 0 : is_negative ? -kLongest : kLongest;
+}
+
 // Set `result` where the value is of its kind; anything else leaves it as it is. True if set.
 template <typename Integer>
 bool read_integer(value& item, Integer& result) {
@@ -298,14 +311,12 @@ bool EventBuilder::store(const Element& element) {
     mark_.brackets = brackets_.size();
     if (element.phase == 'E') return true;
   }
-  std::int64_t duration = 0;
-  // A duration that is missing or no number is 0; what one below 0 is, judge_times says.
-  if (!parse_nanoseconds(element.duration, duration)) duration = 0;
+  const std::int64_t duration = duration_of(element.duration);
   note_decimals(element.start);
   note_decimals(element.duration);
   const Category category = category_of(element);
   push({.start_ns = start,
-        .duration_ns = std::clamp(duration, -kLongest, kLongest),
+        .duration_ns = duration,
         .external_id = element.external_id,
         .correlation = element.correlation,
         .name = trace_.texts.add(element.name),
