@@ -7,12 +7,14 @@ SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.cpp' '*.h
 export PATH := $(CURDIR)/.venv/tools:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test asan $(CHAPTERS) diff beside look results docs docs-check docs-site format format-check bench-table bench-overhead bench-kernels clean distclean
+FUZZ_SECONDS ?= 60
+.PHONY: help setup build run test asan fuzz $(CHAPTERS) diff beside look results docs docs-check docs-site format format-check bench-table bench-overhead bench-kernels clean distclean
 
 help:
 	@echo 'make run              set up what is missing, build, run the chapters: tables here, traces in traces/'
 	@echo 'make test             the same set-up, then every test'
 	@echo 'make asan             the tests that need no LibTorch, under AddressSanitizer and UBSan'
+	@echo 'make fuzz             hostile files against every command of readtrace, with clang; FUZZ_SECONDS=60'
 	@echo 'make 01_naive         build and run one chapter; ARGS="--seq 2048" goes to it, ARGS=--help lists'
 	@echo 'make diff N=02        what changed from the chapter before'
 	@echo 'make beside N=01      the chapter in C++ and in Python, op by op'
@@ -50,6 +52,16 @@ asan:
 	@tools/setup.sh asan $(CMAKE_ARGS)
 	@cmake --build --preset asan
 	@tools/test.sh asan $(or $(ARGS),-LE parity)
+
+# What it finds lies in build-fuzz/found; give such a file to build-fuzz/fuzz_readtrace to see it again.
+fuzz:
+	@tools/setup.sh fuzz $(CMAKE_ARGS)
+	@cmake --build --preset fuzz
+	@rm -rf build-fuzz/seeds && python3 tests/fuzz/seeds.py build-fuzz/seeds && mkdir -p build-fuzz/corpus build-fuzz/found
+	@build-fuzz/fuzz_readtrace -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -max_len=16384 \
+	  -dict=tests/fuzz/readtrace.dict -artifact_prefix=build-fuzz/found/ -print_final_stats=1 -verbosity=1 \
+	  $(ARGS) build-fuzz/corpus build-fuzz/seeds 2>build-fuzz/log && tail -n 8 build-fuzz/log || \
+	  { grep -v '^#' build-fuzz/log | tail -n 60; exit 1; }
 
 # The chapter whose number is N beside the one before it in the list.
 diff:
@@ -112,7 +124,7 @@ format-check:
 	@.venv/bin/clang-format --dry-run --Werror $(SOURCES) && echo 'format-check: $(words $(SOURCES)) files are laid out as .clang-format says'
 
 clean:
-	rm -rf build build-cpu-debug build-asan build-look build-site
+	rm -rf build build-cpu-debug build-asan build-fuzz build-look build-site
 
 distclean: clean
 	rm -rf .venv .venv-site .cache traces

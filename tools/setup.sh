@@ -6,6 +6,7 @@
 #
 #   tools/setup.sh release [cmake arguments]   LibTorch, packages, cmake and ninja; configures build/
 #   tools/setup.sh asan|look                   the same without LibTorch
+#   tools/setup.sh fuzz                        that with clang
 #   tools/setup.sh clang-format                only the pinned clang-format, into .venv
 #
 # Environment:
@@ -238,6 +239,9 @@ install_packages() {
     installed $package || missing+=("$package")
   done
   installed catch2 3 || missing+=(catch2)
+  if [ "$1" = fuzz ]; then
+    installed clang || missing+=(clang)
+  fi
   if [ ${#missing[@]} = 0 ] || [ "$(cat .cache/packages 2>/dev/null)" = "${missing[*]}" ]; then return; fi
   if [ "$(id -u)" != 0 ]; then
     say "packages: what is missing is built from source; faster, as root: apt-get install ${missing[*]}"
@@ -291,11 +295,19 @@ main() {
     return
   fi
   check_compiler
-  if [ "$preset" != asan ] && [ "$preset" != look ] && ! libtorch_is_elsewhere; then
-    install_libtorch
-    install_nvcc
+  case $preset in
+    asan | look | fuzz) ;;
+    *)
+      if ! libtorch_is_elsewhere; then
+        install_libtorch
+        install_nvcc
+      fi
+      ;;
+  esac
+  install_packages "$preset"
+  if [ "$preset" = fuzz ] && ! have clang++; then
+    die "no clang++, whose libFuzzer this needs: install it (Debian, Ubuntu: apt-get install clang)."
   fi
-  install_packages
   install_cmake_and_ninja
   configure "$preset" -DPROF_PYTHON="${PYTHON:-}" -DCMAKE_PREFIX_PATH="${prefix_path//:/;}" "$@"
 }
