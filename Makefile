@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/.venv/tools:$(PATH)
 
 .DEFAULT_GOAL := help
 FUZZ_SECONDS ?= 60
-.PHONY: help setup build run test asan fuzz $(CHAPTERS) diff beside look results docs docs-check docs-site format format-check bench-table bench-overhead bench-kernels clean distclean
+.PHONY: help setup build run test asan fuzz $(CHAPTERS) diff beside look results docs docs-check docs-site format format-check bench-table bench-reader bench-overhead bench-kernels clean distclean
 
 help:
 	@echo 'make run              set up what is missing, build, run the chapters: tables here, traces in traces/'
@@ -23,6 +23,7 @@ help:
 	@echo 'make docs             fill README and docs/ from recordings and sources; docs-check only looks'
 	@echo 'make docs-site        the pages as a site that opens from the disk: build-site/index.html'
 	@echo 'make bench-table      file to table, against Python'
+	@echo 'make bench-reader     files of 1e5 events, 1 GB and 1e7 events (4 GB of disk, 10 GB of memory)'
 	@echo 'make bench-overhead   what the profiler itself costs'
 	@echo 'make bench-kernels    the kernels of 04 against the backends of LibTorch'
 	@echo 'make format           lay out the sources; format-check only looks'
@@ -94,6 +95,11 @@ bench-table:
 	@cmake --build --preset release --target readtrace bench_reader
 	@$(or $(PYTHON),.venv/bin/python3) bench/bench_table.py build/readtrace build/bench/events_500000.json
 	@build/bench_reader build/bench/events_500000.json
+
+bench-reader:
+	@tools/setup.sh release -DPROF_BENCH=ON $(CMAKE_ARGS)
+	@cmake --build --preset release --target readtrace bench_reader
+	@python3 bench/bench_reader.py build/bench_reader build/readtrace build/bench
 
 bench-overhead:
 	@tools/setup.sh release -DPROF_BENCH=ON $(CMAKE_ARGS)

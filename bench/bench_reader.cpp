@@ -174,7 +174,8 @@ int main(int argc, char** argv) try {
              bytes / walk_time / 1e6, walk_memory / 1e6);
   fmt::print("trace::read     {:.1f} ms, {:.2f} GB/s, peak memory {:.1f} MB\n", read_time,
              bytes / read_time / 1e6, read_memory / 1e6);
-  fmt::print("speed           {:.2f} of the walk (best of {})\n", walk_time / read_time, rounds);
+  fmt::print("speed           {:.2f} of the walk (best of {}), {:.1f} ns per event\n",
+             walk_time / read_time, rounds, 1e6 * read_time / count);
   fmt::print(
       "memory          {:.1f} bytes per event, {:.2f} of the limit of 64 bytes per event + 64 MB\n",
       read_memory / count, read_memory / limit);
