@@ -110,7 +110,8 @@ class Reader {
     } else if (first != kNothing) {
       refuse(kind_of_bytes(window_.text()), "it begins with neither { nor [");
     }
-    if (!trace_.report.truncated && peek() != kNothing) {
+    trace_.report.has_more = !trace_.report.truncated && peek() != kNothing;
+    if (trace_.report.has_more) {
       warn("what follows the end of the trace (byte {}) was not read", window_.offset());
     }
     finish();

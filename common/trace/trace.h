@@ -146,6 +146,7 @@ struct ReadReport {
   std::int64_t dropped = 0;        // events that could not be mended
   std::int64_t dropped_bytes = 0;  // of text that was passed over with them
   bool truncated = false;          // the file ends before its event list does
+  bool has_more = false;           // something stands behind the trace: it was not read
   std::int64_t unpaired = 0;       // begin and end events (ph B, E) without a partner
   Oddity negative_durations;       // below 0 in the file, 0 here
   Oddity absurd_durations;         // a day or more, and beyond the whole recording: 0 here
@@ -156,7 +157,7 @@ struct ReadReport {
   bool unpadded_decimals = false;
   std::vector<std::string> warnings;  // one sentence each, safe to print on a terminal
 
-  [[nodiscard]] bool complete() const { return !truncated && dropped == 0; }
+  [[nodiscard]] bool complete() const { return !truncated && !has_more && dropped == 0; }
 };
 
 struct Trace {
