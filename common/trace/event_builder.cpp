@@ -261,6 +261,8 @@ bool EventBuilder::read_detail(const char* key, value& item) {
   Launch& launch = details_.launch;
   MemoryRecord& memory = details_.memory;
   switch (*key) {
+    case 'A':
+      return is_key(key, "Addr") && read_integer(item, memory.address);
     case 'B':
       return is_key(key, "Bytes") && read_integer(item, memory.bytes);
     case 'C':

@@ -103,6 +103,7 @@ struct Launch {
 struct MemoryRecord {
   std::int64_t time_ns = 0;
   std::int64_t bytes = 0;
+  std::int64_t address = 0;  // `Addr`: joins a free with its allocation; 0 where there is none
   std::int64_t total_allocated = -1;  // after this record; -1 where the file does not say
   std::int64_t total_reserved = -1;
   std::uint32_t thread = 0;

@@ -167,6 +167,7 @@ TEST_CASE("a Kineto trace is read whole") {
   REQUIRE(trace.memory.size() == 1);
   CHECK(trace.memory[0].bytes == -64);
   CHECK(trace.memory[0].total_allocated == 64);
+  CHECK(trace.memory[0].address == 1311750848);
   CHECK(trace.memory[0].device_type == 0);
   CHECK(trace.memory[0].device_index == -1);
   CHECK(trace.memory[0].time_ns == 1790857026000000000 + 5177640516691000);
