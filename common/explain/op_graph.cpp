@@ -27,6 +27,13 @@ std::string tensor_text(const TensorUse& use) {
   return fmt::format("[{}] {}{}", fmt::join(use.shape, ", "), dtype, size_text(use.bytes()));
 }
 
+// A backward node is called within a span of the same name.
+std::string_view without_engine(std::string_view name) {
+  constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
+  if (name.starts_with(kEngine)) name.remove_prefix(kEngine.size());
+  return name;
+}
+
 // "[pytorch|profiler|execution_trace|thread]": what the observer puts around everything.
 bool is_label(const ExecutionNode& node) {
   return node.is_annotation && !node.name.starts_with("[pytorch|");
@@ -174,6 +181,7 @@ class Builder {
     OpGraph::Node& node = graph_.nodes.emplace_back(OpGraph::Node{.kind = kind});
     if (index != kNoNode) {
       node.name = nodes_[index].name;
+      node.is_copy = is_copy(node.name);
       node.path = path_of(index);
       node.with = roles_[index].with;
     }
@@ -184,11 +192,15 @@ class Builder {
   // The names around an op, outermost first, without those around everything.
   [[nodiscard]] std::string path_of(std::size_t index) const {
     constexpr std::size_t kMostNames = 8;
+    constexpr int kMostLevels = 64;
     std::vector<std::string_view> names;
-    for (std::size_t up = roles_[index].parent; up != kNoNode && up != top_;
-         up = roles_[up].parent) {
-      if (nodes_[up].is_annotation && !is_label(nodes_[up])) break;  // a thread, and its process
-      names.push_back(names.size() < kMostNames ? std::string_view(nodes_[up].name) : "...");
+    std::size_t up = roles_[index].parent;
+    for (int level = 0; level < kMostLevels && up != kNoNode && up != top_; ++level) {
+      const ExecutionNode& node = nodes_[std::exchange(up, roles_[up].parent)];
+      if (node.is_annotation && !is_label(node)) break;  // a thread, and its process
+      const std::string_view name = without_engine(node.name);
+      if (!names.empty() && names.back() == name) continue;
+      names.push_back(names.size() < kMostNames ? name : "...");
       if (names.size() > kMostNames) break;
     }
     return fmt::format("{}", fmt::join(names.rbegin(), names.rend(), " > "));

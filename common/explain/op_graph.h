@@ -34,9 +34,10 @@ struct OpGraph {
     Kind kind = Kind::op;
     std::string name{};     // "aten::bmm", "input 1", "output"
     std::size_t call = 0;   // of ops: 1 for the first one called
+    bool is_copy = false;   // copies or converts a tensor, and does nothing else
     bool in_place = false;  // writes into a tensor that held something already
     std::string path{};     // the ops and annotations around it: "aten::masked_fill > aten::clone"
-    std::string with{};     // ops it called that copy or fill, and are no nodes: "aten::copy_"
+    std::string with{};     // ops it called to copy, which are no nodes: "aten::copy_"
   };
   struct Edge {
     std::size_t from = 0, to = 0;  // indices into `nodes`

@@ -16,13 +16,15 @@ constexpr double kItemGap = 14;  // px, between neighbours of a row
 constexpr double kRowGap = 20;   // between rows, where lines bend
 constexpr double kLineWidth = 4;
 constexpr int kOrderSweeps = 16;
-constexpr int kPlaceSweeps = 24;
+constexpr int kPlaceSweeps = 60;
+constexpr double kStraight = 8;  // how much more two pieces of a line draw each other
 
 // Something with a place in a row: a box, a label, or a line on its way through.
 struct Item {
   std::size_t row = 0;
   double width = kLineWidth;
-  double x = 0;  // of its middle
+  bool is_passing = false;  // a line, which is straight rather than close
+  double x = 0;             // of its middle
   std::size_t place = 0;
   std::vector<std::size_t> above{}, below{};  // items of the neighbouring rows that it is joined to
 };
@@ -100,7 +102,7 @@ class Graph {
  private:
   void add_item(std::size_t row, double width) {
     if (row >= rows_.size()) rows_.resize(row + 1);
-    items_.push_back({.row = row, .width = width});
+    items_.push_back({.row = row, .width = width, .is_passing = width == kLineWidth});
     rows_[row].push_back(items_.size() - 1);
   }
 
@@ -175,9 +177,9 @@ class Graph {
   // be too close become a block, which stands at the mean of what its members want.
   void place_row(const std::vector<std::size_t>& row, const std::vector<double>& wanted) {
     struct Block {
-      double sum = 0;
+      double sum = 0, weight = 0;
       std::size_t first = 0, count = 0;
-      [[nodiscard]] double x() const { return sum / static_cast<double>(count); }
+      [[nodiscard]] double x() const { return sum / weight; }
     };
     std::vector<double> offset(row.size());  // from the first of the row, all standing close
     std::vector<Block> blocks;
@@ -186,11 +188,14 @@ class Graph {
         offset[i] =
             offset[i - 1] + kItemGap + (items_[row[i - 1]].width + items_[row[i]].width) / 2;
       }
-      blocks.push_back({.sum = wanted[i] - offset[i], .first = i, .count = 1});
+      const double weight = items_[row[i]].is_passing ? kStraight : 1;
+      blocks.push_back(
+          {.sum = weight * (wanted[i] - offset[i]), .weight = weight, .first = i, .count = 1});
       while (blocks.size() > 1 && blocks[blocks.size() - 2].x() > blocks.back().x()) {
         const Block last = blocks.back();
         blocks.pop_back();
         blocks.back().sum += last.sum;
+        blocks.back().weight += last.weight;
         blocks.back().count += last.count;
       }
     }
@@ -214,14 +219,17 @@ class Graph {
   // The mean of what it is joined to: in turn above, below, and at last both.
   [[nodiscard]] double wanted_x(const Item& item, int sweep) const {
     const bool is_last = sweep + 4 >= kPlaceSweeps;
-    double sum = 0, count = 0;
+    double sum = 0, weights = 0;
     const auto add = [&](const std::vector<std::size_t>& joined) {
-      for (const std::size_t other : joined) sum += items_[other].x;
-      count += static_cast<double>(joined.size());
+      for (const std::size_t other : joined) {
+        const double weight = item.is_passing && items_[other].is_passing ? kStraight : 1;
+        sum += weight * items_[other].x;
+        weights += weight;
+      }
     };
     if (is_last || sweep % 2 == 0) add(item.above);
     if (is_last || sweep % 2 == 1) add(item.below);
-    return count == 0 ? item.x : sum / count;
+    return weights == 0 ? item.x : sum / weights;
   }
 
   // Where a line meets a box: side by side along its edge, in the order of their other ends.

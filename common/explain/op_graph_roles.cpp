@@ -8,14 +8,14 @@
 namespace explain {
 namespace {
 
+bool is_fill(std::string_view name) {
+  return name == "aten::fill_" || name == "aten::zero_";
+}
+
 // Copies and fills: an op that calls nothing else uses them to prepare its own result.
 bool is_helper(const ExecutionNode& node) {
-  constexpr std::array<std::string_view, 7> kNames = {
-      "aten::copy_",    "aten::fill_", "aten::zero_",     "aten::clone",
-      "aten::_to_copy", "aten::to",    "aten::contiguous"};
   const bool is_factory = node.inputs.empty() && !node.outputs.empty();
-  return is_factory || reads_only_shapes(node.name) ||
-         std::find(kNames.begin(), kNames.end(), node.name) != kNames.end();
+  return is_factory || reads_only_shapes(node.name) || is_fill(node.name) || is_copy(node.name);
 }
 
 bool is_allocation(std::string_view name) {
@@ -85,14 +85,22 @@ OpRole role_of(std::span<const ExecutionNode> nodes, std::size_t index) {
   return role;
 }
 
-// Names of the copies and fills below a leaf, the outermost ones.
+// Names of the copies below a leaf, the outermost ones. A fill is how an op begins its own result.
 void add_helper(OpRole& leaf, const std::string& name) {
   constexpr std::size_t kMostLength = 60;
+  if (is_fill(name)) return;
   if (leaf.with.find(name) != std::string::npos || leaf.with.size() > kMostLength) return;
   leaf.with += (leaf.with.empty() ? "" : ", ") + name;
 }
 
 }  // namespace
+
+bool is_copy(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kNames = {"aten::copy_",      "aten::clone",
+                                                      "aten::_to_copy",   "aten::to",
+                                                      "aten::contiguous", "aten::reshape"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
 
 bool reads_only_shapes(std::string_view name) {
   return name.ends_with("_like") || name.starts_with("aten::new_");

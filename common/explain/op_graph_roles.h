@@ -37,6 +37,9 @@ struct OpRole {
 // Linear in the number of nodes, but for the look-up of parents.
 [[nodiscard]] std::vector<OpRole> op_roles(std::span<const ExecutionNode> nodes);
 
+// Copies or converts a tensor, where it does anything at all.
+[[nodiscard]] bool is_copy(std::string_view name);
+
 // True where the op takes a tensor for its shape alone: ones_like, new_zeros.
 [[nodiscard]] bool reads_only_shapes(std::string_view name);
 

@@ -55,8 +55,7 @@ std::vector<std::string> lines_of(const OpGraph::Edge& edge) {
 
 Kind kind_of(const OpGraph::Node& node) {
   if (node.kind != OpGraph::Kind::op) return Kind::annotation;
-  constexpr std::string_view kCopy = "aten::copy_";
-  return node.name == kCopy || node.with.find(kCopy) != std::string::npos ? Kind::memcpy : Kind::op;
+  return node.is_copy ? Kind::memcpy : Kind::op;
 }
 
 class Writer {
