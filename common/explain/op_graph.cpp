@@ -199,7 +199,7 @@ class Builder {
       const ExecutionNode& node = nodes_[std::exchange(up, roles_[up].parent)];
       if (node.is_annotation && !is_label(node)) break;  // a thread, and its process
       const std::string_view name = without_engine(node.name);
-      if (!names.empty() && names.back() == name) continue;
+      if (name == (names.empty() ? nodes_[index].name : names.back())) continue;
       names.push_back(names.size() < kMostNames ? name : "...");
       if (names.size() > kMostNames) break;
     }

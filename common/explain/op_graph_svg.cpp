@@ -139,7 +139,9 @@ class Writer {
   void write_box(std::size_t index, const GraphSize& size) {
     const OpGraph::Node& node = graph_.nodes[index];
     const double middle = x(places_.boxes[index].x), top = y(places_.boxes[index].y);
-    const std::string tooltip = fmt::format("{}\n{}", node.name, fmt::join(node_notes(node), "\n"));
+    std::string tooltip = full_name(node);
+    if (!node.with.empty()) tooltip += "\nwith " + node.with;
+    if (node.in_place) tooltip += "\nin place";
     add("<g class=\"b {}\"><title>{}</title><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
         "height=\"{:.1f}\" rx=\"{}\"/>",
         style_of(kind_of(node)).css_class, xml_text(clipped(tooltip, kMostTooltipLength)),
@@ -191,6 +193,8 @@ class Writer {
     double left = kMargin;
     const double top = y(places_.height) + 10;
     for (const auto& [kind, words] : kEntries) {
+      const auto is_of_kind = [wanted = kind](const auto& node) { return kind_of(node) == wanted; };
+      if (std::none_of(graph_.nodes.begin(), graph_.nodes.end(), is_of_kind)) continue;
       add("<g class=\"{}\"><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"13\" height=\"12\"/></g>"
           "<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
           style_of(kind).css_class, left, top, left + 18, top + 10, words);

@@ -12,6 +12,7 @@ namespace explain {
 namespace {
 
 constexpr std::size_t kMostLength = 200;
+constexpr std::string_view kInside = " > ";  // as OpGraph::Node::path has it
 
 // Between quotes; `printable` has left no line break in it.
 std::string dot_text(std::string_view text) {
@@ -28,18 +29,25 @@ std::string node_text(const OpGraph::Node& node) {
   if (node.kind != OpGraph::Kind::op) return fmt::format("label=\"{}\", shape=ellipse", label);
   label += fmt::format(" #{}", node.call);
   for (const std::string& note : node_notes(node)) label += "\\n" + dot_text(note);
-  const std::string tooltip = node.path.empty() ? node.name : node.path + " > " + node.name;
-  return fmt::format("label=\"{}\", tooltip=\"{}\"", label, dot_text(tooltip));
+  return fmt::format("label=\"{}\", tooltip=\"{}\"", label, dot_text(full_name(node)));
 }
 
 }  // namespace
 
 std::vector<std::string> node_notes(const OpGraph::Node& node) {
   std::vector<std::string> notes;
-  if (!node.path.empty()) notes.push_back("in " + node.path);
+  if (!node.path.empty()) {
+    const std::size_t outer = node.path.rfind(kInside);
+    notes.push_back("in " +
+                    node.path.substr(outer == std::string::npos ? 0 : outer + kInside.size()));
+  }
   if (!node.with.empty()) notes.push_back("with " + node.with);
   if (node.in_place) notes.emplace_back("in place");
   return notes;
+}
+
+std::string full_name(const OpGraph::Node& node) {
+  return node.path.empty() ? node.name : fmt::format("{}{}{}", node.path, kInside, node.name);
 }
 
 std::string op_graph_dot(const OpGraph& graph) {

@@ -17,7 +17,11 @@ namespace explain {
 
 [[nodiscard]] std::string op_graph_dot(const OpGraph& graph);
 
-// What stands in a node besides its name: "in aten::masked_fill", "with aten::copy_", "in place".
+// What stands in a node besides its name: "in aten::masked_fill" (the op right around it), "with
+// aten::copy_", "in place".
 [[nodiscard]] std::vector<std::string> node_notes(const OpGraph::Node& node);
+
+// The name with all that is around it: "aten::softmax > aten::_softmax".
+[[nodiscard]] std::string full_name(const OpGraph::Node& node);
 
 }  // namespace explain

@@ -16,8 +16,11 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "explain/facts.h"
+#include "explain/op_graph.h"
 #include "explain/quiz.h"
 #include "profiler/device.h"
 #include "trace/key_averages.h"
@@ -124,6 +127,45 @@ TEST_CASE("A chapter prints its table, writes its files, and the file reproduces
   CHECK(*facts.peak_memory >= 2 * 2 * 64 * 64 * 4);
   CHECK(*facts.peak_memory < 2 * 2 * 64 * 64 * 4 + 64);
   CHECK(std::distance(fs::directory_iterator(stem.parent_path()), fs::directory_iterator()) == 2);
+}
+
+TEST_CASE("--graph writes the ops of one forward and changes nothing else") {
+  using Names = std::vector<std::string>;
+  const auto [name, arguments, variant, expected] = GENERATE(
+      std::tuple("01_naive", "", "naive",
+                 Names{"aten::bmm", "aten::mul", "aten::clone", "aten::masked_fill_",
+                       "aten::_softmax", "aten::bmm"}),
+      std::tuple(
+          "02_inplace", "", "inplace",
+          Names{"aten::bmm", "aten::mul", "aten::masked_fill_", "aten::_softmax", "aten::bmm"}),
+      std::tuple("03_sdpa", "--backend flash", "flash",
+                 Names{"aten::_scaled_dot_product_flash_attention_for_cpu"}),
+      std::tuple("04_kernels", "--kernel c1", "c1", Names{"attention_kernels::attention"}));
+  const Sandbox sandbox;
+  const Result plain = sandbox.run(name, fmt::format("{} {}", kSmall, arguments));
+  const fs::path stem = sandbox.folder() / "traces" / name / fmt::format("1_2_64_16_{}", variant);
+  const std::string before = structure(stem.string() + ".json.gz");
+  const Result result = sandbox.run(name, fmt::format("{} {} --graph", kSmall, arguments));
+  CAPTURE(name, result.out, result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.err.empty());
+  CHECK_THAT(plain.out, !ContainsSubstring("Graph "));
+  CHECK_THAT(result.out,
+             ContainsSubstring("Graph     traces/") && ContainsSubstring("readtrace graph"));
+  CHECK(structure(stem.string() + ".json.gz") == before);
+  const explain::OpGraph graph =
+      explain::op_graph(explain::read_execution_trace(stem.string() + ".graph.json"), {});
+  Names names;
+  for (const explain::OpGraph::Node& node : graph.nodes)
+    if (node.kind == explain::OpGraph::Kind::op) names.push_back(node.name);
+  CHECK(names == expected);
+  CHECK_THAT(graph.title, Catch::Matchers::EndsWith("_fwd"));
+  // The one result of the forward, [B, H, S, D].
+  REQUIRE_FALSE(graph.edges.empty());
+  CHECK(std::any_of(graph.edges.begin(), graph.edges.end(), [&](const auto& edge) {
+    return graph.nodes[edge.to].kind == explain::OpGraph::Kind::output &&
+           edge.tensor == "[1, 2, 64, 16] fp32 8.00 KiB";
+  }));
 }
 
 TEST_CASE("The copy is in 01 and not in 02") {

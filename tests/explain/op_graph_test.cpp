@@ -178,6 +178,8 @@ TEST_CASE("Ops that only call others are where the others are; copies of its own
   CHECK(clone.path == "aten::masked_fill");
   CHECK(clone.with == "aten::copy_");
   CHECK(clone.is_copy);
+  CHECK(explain::node_notes(clone) ==
+        std::vector<std::string>{"in aten::masked_fill", "with aten::copy_"});
   CHECK(clone.call == 1);
   CHECK(node_named(graph, "aten::masked_fill_").call == 2);
 }
