@@ -39,10 +39,12 @@ class NoWarnings {
 class Observer {
  public:
   explicit Observer(const std::filesystem::path& path) {
-    if (!observer::addExecutionTraceObserver(path.string())) {
+    // LibTorch does nothing where there is one already, and says nothing: but a new one has a file.
+    const bool is_added = observer::addExecutionTraceObserver(path.string());
+    if (!is_added || !std::filesystem::exists(path)) {
       throw Error(
-          "another execution trace observer is on in this process, and LibTorch has room for one: "
-          "remove that one first");
+          "LibTorch has room for one execution trace observer, and another one is on in this "
+          "process: remove that one first");
     }
     observer::enableExecutionTraceObserver();
   }

@@ -91,6 +91,15 @@ std::string structure(const fs::path& path) {
   return text;
 }
 
+using Names = std::vector<std::string>;
+
+Names op_names(const explain::OpGraph& graph) {
+  Names names;
+  for (const explain::OpGraph::Node& node : graph.nodes)
+    if (node.kind == explain::OpGraph::Kind::op) names.push_back(node.name);
+  return names;
+}
+
 constexpr const char* kSmall = "--device cpu --batch 1 --heads 2 --seq 64 --head-dim 16";
 
 struct Chapter {
@@ -130,7 +139,6 @@ TEST_CASE("A chapter prints its table, writes its files, and the file reproduces
 }
 
 TEST_CASE("--graph writes the ops of one forward and changes nothing else") {
-  using Names = std::vector<std::string>;
   const auto [name, arguments, variant, expected] = GENERATE(
       std::tuple("01_naive", "", "naive",
                  Names{"aten::bmm", "aten::mul", "aten::clone", "aten::masked_fill_",
@@ -155,10 +163,7 @@ TEST_CASE("--graph writes the ops of one forward and changes nothing else") {
   CHECK(structure(stem.string() + ".json.gz") == before);
   const explain::OpGraph graph =
       explain::op_graph(explain::read_execution_trace(stem.string() + ".graph.json"), {});
-  Names names;
-  for (const explain::OpGraph::Node& node : graph.nodes)
-    if (node.kind == explain::OpGraph::Kind::op) names.push_back(node.name);
-  CHECK(names == expected);
+  CHECK(op_names(graph) == expected);
   CHECK_THAT(graph.title, Catch::Matchers::EndsWith("_fwd"));
   // The one result of the forward, [B, H, S, D].
   REQUIRE_FALSE(graph.edges.empty());
@@ -166,6 +171,16 @@ TEST_CASE("--graph writes the ops of one forward and changes nothing else") {
     return graph.nodes[edge.to].kind == explain::OpGraph::Kind::output &&
            edge.tensor == "[1, 2, 64, 16] fp32 8.00 KiB";
   }));
+}
+
+TEST_CASE("The recorded graph of 01 is the one that it has today") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("01_naive", std::string(kSmall) + " --graph").exit_code == 0);
+  const auto graph_in = [](const fs::path& file) {
+    return explain::op_graph(explain::read_execution_trace(file), {});
+  };
+  CHECK(op_names(graph_in(PROF_RESULTS "/01_naive.naive.cpu.graph.json.gz")) ==
+        op_names(graph_in(sandbox.folder() / "traces/01_naive/1_2_64_16_naive.graph.json")));
 }
 
 TEST_CASE("The copy is in 01 and not in 02") {

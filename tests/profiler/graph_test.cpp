@@ -2,7 +2,6 @@
 #include "profiler/graph.h"
 
 #include <ATen/Functions.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
@@ -16,6 +15,7 @@
 #include <string>
 
 #include "explain/op_graph.h"
+#include "folders.h"
 #include "profiler/error.h"
 #include "profiler/profiler.h"
 #include "trace/files.h"
@@ -25,20 +25,6 @@ using Catch::Matchers::MessageMatches;
 namespace fs = std::filesystem;
 
 namespace {
-
-// A folder of the test's own, gone at its end.
-struct TemporaryFolder {
-  fs::path path;
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "prof-graph-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-};
 
 std::size_t ops(const fs::path& file, const std::string& name) {
   const auto graph = explain::op_graph(explain::read_execution_trace(file), {});
@@ -108,6 +94,25 @@ TEST_CASE("A graph that cannot be written is an exception with a remedy") {
   CHECK_THROWS_MATCHES(prof::record_graph(folder.path / "graph.json", [] {}), prof::Error,
                        MessageMatches(ContainsSubstring("set TMPDIR")));
   ::setenv("TMPDIR", kept.c_str(), /*overwrite=*/1);
+}
+
+TEST_CASE("A full disk under TMPDIR is an exception, and the next graph is whole") {
+  const TinyDisk disk;
+  if (!disk.mounted) SKIP("only root can make a disk");
+  const TemporaryFolder folder;
+  const char* before = std::getenv("TMPDIR");
+  const std::string kept = before == nullptr ? "/tmp" : before;
+  ::setenv("TMPDIR", disk.folder.path.c_str(), /*overwrite=*/1);
+  const at::Tensor x = at::ones({2});
+  CHECK_THROWS_MATCHES(prof::record_graph(folder.path / "graph.json",
+                                          [&] {
+                                            for (int i = 0; i < 1000; ++i) x.exp();
+                                          }),
+                       prof::Error, MessageMatches(ContainsSubstring("set TMPDIR")));
+  ::setenv("TMPDIR", kept.c_str(), /*overwrite=*/1);
+  CHECK(std::filesystem::is_empty(folder.path));
+  prof::record_graph(folder.path / "graph.json", [&] { x.exp(); });
+  CHECK(ops(folder.path / "graph.json", "aten::exp") == 1);
 }
 
 TEST_CASE("A profile after a graph is as before") {

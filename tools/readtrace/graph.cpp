@@ -25,8 +25,8 @@ struct Options {
 int run(const Options& options) {
   const explain::ExecutionTrace trace = explain::read_execution_trace(options.path);
   if (trace.dropped > 0) {
-    std::cerr << "readtrace: " << trace.dropped
-              << " nodes are left out: they have no id or name, or another one's id\n";
+    std::cerr << "readtrace: " << trace.dropped << (trace.dropped == 1 ? " node is" : " nodes are")
+              << " left out: without an id or a name, or with the id of another one\n";
   }
   const explain::OpGraph graph = explain::op_graph(trace, options.graph);
   const bool is_svg =
