@@ -148,6 +148,8 @@ TEST_CASE("An op in place makes a new version, whether its schema or its name sa
               "input -> aten::exp: " + kTensor});
   CHECK(node_named(graph, "aten::add_").in_place);
   CHECK_FALSE(node_named(graph, "aten::neg").in_place);
+  const auto operation = graph_of({op(2, 1, "aten::__and__", {{5, 6}}, {{7, 8}})});
+  CHECK_FALSE(node_named(operation, "aten::__and__").in_place);
 }
 
 TEST_CASE("The schema says which argument is written, not its place in front") {
@@ -193,6 +195,22 @@ TEST_CASE("An op that calls others and computes, too, is a node beside them") {
         Edges{"aten::exp -> output 1: " + kTensor, "aten::neg -> output 2: " + kTensor,
               "input -> aten::exp: " + kTensor, "input -> mine::layer: " + kTensor,
               "mine::layer -> aten::neg: " + kTensor});
+}
+
+TEST_CASE("Whether an op that calls others made its result is told by who wrote it, and when") {
+  // The result's memory was exp's, which is dead: nothing below the layer wrote it, so it did.
+  const auto reused = graph_of(
+      {op(2, 1, "aten::exp", {{5, 6}}, {{7, 8}}), op(3, 1, "aten::sum", {{7, 8}}, {{9, 10, {}}}),
+       op(4, 1, "mine::layer", {{5, 6}}, {{7, 8}}), op(5, 4, "aten::sin", {{5, 6}}, {{11, 12}}),
+       op(6, 1, "aten::neg", {{7, 8}}, {{13, 14}})});
+  CHECK(node_named(reused, "mine::layer").call == 3);
+  const Edges edges = edges_of(reused);
+  CHECK(std::count(edges.begin(), edges.end(), "mine::layer -> aten::neg: " + kTensor) == 1);
+  // Here sin wrote the one result, and the other one is the input.
+  const auto passed_on = graph_of({op(2, 1, "mine::layer", {{5, 6}}, {{7, 8}, {5, 6}}),
+                                   op(3, 2, "aten::sin", {{5, 6}}, {{7, 8}})});
+  CHECK(edges_of(passed_on) ==
+        Edges{"aten::sin -> output: " + kTensor, "input -> aten::sin: " + kTensor});
 }
 
 TEST_CASE("Tensors in lists, undefined ones, and numbers that an op returns") {
