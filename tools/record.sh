@@ -13,6 +13,7 @@ trap 'rm -rf "$scratch"' EXIT
 for chapter in "$@"; do
   options=
   case $chapter in
+    01_naive) options="--graph" ;;
     03_sdpa) options="--backend all" ;;
     04_kernels) options="--kernel all" ;;
   esac
@@ -22,6 +23,7 @@ for chapter in "$@"; do
   device=$(sed -n 's/^Device *\(NVIDIA \)\{0,1\}\(.*\) (sm_.*/\2/p' "$scratch/output" | tr '[:upper:] ' '[:lower:]-')
   for file in "$scratch/$chapter"/*; do
     name=$(basename "$file")
+    case $name in *.graph.json) gzip -n9 "$file" && file+=.gz && name+=.gz ;; esac
     variant=${name#*_*_*_*_}  # without batch, heads, sequence and head dimension
     recording=docs/results/$chapter.${variant%%.*}.${device:-cpu}.${variant#*.}
     cp "$file" "$recording"

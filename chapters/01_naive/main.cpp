@@ -60,7 +60,7 @@ chapter::Recording record(const chapter::Options& options, const chapter::Inputs
     }
     profiler.step();
   }
-  return chapter::finish(options, profiler, "attn_fwd");
+  return chapter::finish(options, profiler, "attn_fwd", forward);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ chapter::Recording record(const chapter::Options& options, const chapter::Inputs
     }
     profiler.step();
   }
-  return chapter::finish(options, profiler, "sdpa_fwd");
+  return chapter::finish(options, profiler, "sdpa_fwd", forward);
 }
 
 }  // namespace

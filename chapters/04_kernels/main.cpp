@@ -59,7 +59,7 @@ chapter::Recording record(const chapter::Options& options, const chapter::Inputs
     }
     profiler.step();
   }
-  return chapter::finish(options, profiler, "kernel_fwd");
+  return chapter::finish(options, profiler, "kernel_fwd", forward);
 }
 
 }  // namespace

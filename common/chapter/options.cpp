@@ -239,6 +239,7 @@ Options parse_options(int argc, const char* const* argv, const Info& info,
   app.add_flag("--record-shapes", options.record_shapes, "Record the shapes of every op's inputs");
   app.add_flag("--profile-memory", options.profile_memory, "Record allocations and frees");
   app.add_flag("--with-flops", options.with_flops, "Count FLOPs; records shapes, too");
+  app.add_flag("--graph", options.graph, "Write the op graph of one more forward, too");
   app.add_option("--sort-by", options.sort_by, "Sort the table by this key of PyTorch's")
       ->check([](const std::string& key) {
         try {

@@ -66,6 +66,7 @@ struct Options {
   bool record_shapes = false;
   bool profile_memory = false;
   bool with_flops = false;
+  bool graph = false;  // the op graph of one more forward, as an execution trace
 
   std::string sort_by;  // PyTorch's keys; the device's total time where there is a device
   std::int64_t row_limit = 15;

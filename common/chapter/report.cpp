@@ -15,6 +15,7 @@
 #include "explain/finding.h"
 #include "explain/quiz.h"
 #include "explain/text.h"
+#include "profiler/graph.h"
 #include "trace/files.h"
 #include "trace/key_averages.h"
 
@@ -155,7 +156,8 @@ prof::ProfilerOptions profiler_options(const Options& options, const Error& erro
   return profiler;
 }
 
-Recording finish(const Options& options, prof::Profiler& profiler, const std::string& label) {
+Recording finish(const Options& options, prof::Profiler& profiler, const std::string& label,
+                 const std::function<void()>& forward) {
   const trace::Trace& trace = profiler.stop();
   Recording recording;
   recording.averages = trace::key_averages(trace);
@@ -165,6 +167,13 @@ Recording finish(const Options& options, prof::Profiler& profiler, const std::st
   recording.trace_file = options.file(".json.gz");
   profiler.export_chrome_trace(recording.trace_file);
   trace::write_file(recording.table_file, recording.table);
+  if (options.graph) {
+    recording.graph_file = options.file(".graph.json");
+    prof::record_graph(recording.graph_file, [&] {
+      const prof::record_function scope(label);
+      forward();
+    });
+  }
   const trace::OpTree tree(trace);
   recording.facts = explain::facts(tree, label);
   recording.findings = explain::to_text(explain::findings(tree, recording.facts));
@@ -177,8 +186,13 @@ Recording finish(const Options& options, prof::Profiler& profiler, const std::st
 
 void show(const Options& options, const Recording& recording) {
   print_table(options, recording);
-  fmt::print("Trace     {}  (open it in https://ui.perfetto.dev)\nTable     {}\n\n",
+  fmt::print("Trace     {}  (open it in https://ui.perfetto.dev)\nTable     {}\n",
              recording.trace_file.string(), recording.table_file.string());
+  if (!recording.graph_file.empty()) {
+    fmt::print("Graph     {0}  (build/readtrace graph {0} -o graph.svg)\n",
+               recording.graph_file.string());
+  }
+  fmt::print("\n");
   fmt::print("{}{}", explain::to_text(recording.facts), recording.findings);
   if (!recording.grades.empty()) fmt::print("\n{}", recording.grades);
 }

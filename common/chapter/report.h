@@ -4,7 +4,7 @@
 // above the table, the table, the files, and the facts below it.
 //
 //   prof::Profiler profiler(chapter::profiler_options(options, error, peak));
-//   chapter::show(options, chapter::finish(options, profiler, "attn_fwd"));
+//   chapter::show(options, chapter::finish(options, profiler, "attn_fwd", forward));
 //   return chapter::run(argc, argv, kChapter, [](const chapter::Options&) {});
 #pragma once
 
@@ -34,15 +34,16 @@ struct Recording {
   trace::Averages averages;
   std::string table;  // PyTorch's, as the options ask for it
   std::filesystem::path table_file, trace_file;
+  std::filesystem::path graph_file;  // "" where --graph was not asked for
   explain::Facts facts;
   std::string findings;
   std::string grades;  // of the guesses, "" where nobody guessed
 };
 
 // Stops the profiler, writes trace and table under options.out, and works out the facts about the
-// forwards marked `label`.
+// forwards marked `label`. For --graph it calls `forward` once more, when all is recorded.
 [[nodiscard]] Recording finish(const Options& options, prof::Profiler& profiler,
-                               const std::string& label);
+                               const std::string& label, const std::function<void()>& forward);
 
 // Prints the table (a short form where the terminal is too narrow), the files' names, facts and
 // findings.

@@ -12,12 +12,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <thread>
 #include <utility>
 
+#include "profiler/scratch_folder.h"
 #include "trace/files.h"
 #include "trace/reader.h"
 
@@ -87,22 +86,15 @@ void check_metadata_keys(const decltype(ProfilerOptions::metadata)& metadata) {
 class SavedTrace {
  public:
   explicit SavedTrace(torch::autograd::profiler::ProfilerResult& result) {
-    std::string folder =
-        (std::filesystem::temp_directory_path() / "libtorch-profile-XXXXXX").string();
-    if (::mkdtemp(folder.data()) == nullptr) {
-      throw Error(fmt::format("cannot make a temporary folder {}: {}; set TMPDIR to a writable one",
-                              folder, std::strerror(errno)));
-    }
-    const std::filesystem::path path = std::filesystem::path(folder) / "trace.json";
+    const ScratchFolder scratch;
+    const std::filesystem::path path = scratch.path() / "trace.json";
     result.save(path.string());  // reports no error: what it wrote is checked by reading it
     descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
     if (descriptor_ < 0) {
       throw Error(
           fmt::format("LibTorch could not save the trace in {}; set TMPDIR to a folder with "
                       "free space",
-                      std::filesystem::path(folder).parent_path().string()));
+                      scratch.path().parent_path().string()));
     }
   }
   SavedTrace(const SavedTrace&) = delete;

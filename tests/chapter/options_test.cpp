@@ -136,6 +136,8 @@ TEST_CASE("The command line decides") {
   CHECK(options.row_limit == -1);
   CHECK(options.seed == 7);
   CHECK(options.file(".json.gz") == "/tmp/elsewhere/01_naive/2_8kv2_77_32_naive.json.gz");
+  CHECK_FALSE(options.graph);
+  CHECK(parse({"--graph"}, machine).graph);
   CHECK(parse({"--device", "cpu"}, machine).device.is_cpu());
   CHECK(parse({"--device", "cuda"}, machine).device == c10::Device(c10::kCUDA, 0));
 }

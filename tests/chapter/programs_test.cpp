@@ -16,8 +16,11 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "explain/facts.h"
+#include "explain/op_graph.h"
 #include "explain/quiz.h"
 #include "profiler/device.h"
 #include "trace/key_averages.h"
@@ -88,6 +91,15 @@ std::string structure(const fs::path& path) {
   return text;
 }
 
+using Names = std::vector<std::string>;
+
+Names op_names(const explain::OpGraph& graph) {
+  Names names;
+  for (const explain::OpGraph::Node& node : graph.nodes)
+    if (node.kind == explain::OpGraph::Kind::op) names.push_back(node.name);
+  return names;
+}
+
 constexpr const char* kSmall = "--device cpu --batch 1 --heads 2 --seq 64 --head-dim 16";
 
 struct Chapter {
@@ -124,6 +136,51 @@ TEST_CASE("A chapter prints its table, writes its files, and the file reproduces
   CHECK(*facts.peak_memory >= 2 * 2 * 64 * 64 * 4);
   CHECK(*facts.peak_memory < 2 * 2 * 64 * 64 * 4 + 64);
   CHECK(std::distance(fs::directory_iterator(stem.parent_path()), fs::directory_iterator()) == 2);
+}
+
+TEST_CASE("--graph writes the ops of one forward and changes nothing else") {
+  const auto [name, arguments, variant, expected] = GENERATE(
+      std::tuple("01_naive", "", "naive",
+                 Names{"aten::bmm", "aten::mul", "aten::clone", "aten::masked_fill_",
+                       "aten::_softmax", "aten::bmm"}),
+      std::tuple(
+          "02_inplace", "", "inplace",
+          Names{"aten::bmm", "aten::mul", "aten::masked_fill_", "aten::_softmax", "aten::bmm"}),
+      std::tuple("03_sdpa", "--backend flash", "flash",
+                 Names{"aten::_scaled_dot_product_flash_attention_for_cpu"}),
+      std::tuple("04_kernels", "--kernel c1", "c1", Names{"attention_kernels::attention"}));
+  const Sandbox sandbox;
+  const Result plain = sandbox.run(name, fmt::format("{} {}", kSmall, arguments));
+  const fs::path stem = sandbox.folder() / "traces" / name / fmt::format("1_2_64_16_{}", variant);
+  const std::string before = structure(stem.string() + ".json.gz");
+  const Result result = sandbox.run(name, fmt::format("{} {} --graph", kSmall, arguments));
+  CAPTURE(name, result.out, result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.err.empty());
+  CHECK_THAT(plain.out, !ContainsSubstring("Graph "));
+  CHECK_THAT(result.out,
+             ContainsSubstring("Graph     traces/") && ContainsSubstring("readtrace graph"));
+  CHECK(structure(stem.string() + ".json.gz") == before);
+  const explain::OpGraph graph =
+      explain::op_graph(explain::read_execution_trace(stem.string() + ".graph.json"), {});
+  CHECK(op_names(graph) == expected);
+  CHECK_THAT(graph.title, Catch::Matchers::EndsWith("_fwd"));
+  // The one result of the forward, [B, H, S, D].
+  REQUIRE_FALSE(graph.edges.empty());
+  CHECK(std::any_of(graph.edges.begin(), graph.edges.end(), [&](const auto& edge) {
+    return graph.nodes[edge.to].kind == explain::OpGraph::Kind::output &&
+           edge.tensor == "[1, 2, 64, 16] fp32 8.00 KiB";
+  }));
+}
+
+TEST_CASE("The recorded graph of 01 is the one that it has today") {
+  const Sandbox sandbox;
+  REQUIRE(sandbox.run("01_naive", std::string(kSmall) + " --graph").exit_code == 0);
+  const auto graph_in = [](const fs::path& file) {
+    return explain::op_graph(explain::read_execution_trace(file), {});
+  };
+  CHECK(op_names(graph_in(PROF_RESULTS "/01_naive.naive.cpu.graph.json.gz")) ==
+        op_names(graph_in(sandbox.folder() / "traces/01_naive/1_2_64_16_naive.graph.json")));
 }
 
 TEST_CASE("The copy is in 01 and not in 02") {

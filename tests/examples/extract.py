@@ -15,6 +15,7 @@ PREAMBLE = """// Made by tests/examples/extract.py from the headers' comments.
 #include <ATen/Functions.h>
 
 #include <cassert>
+#include <functional>
 #include <iostream>
 
 {includes}
@@ -30,6 +31,7 @@ struct Examples {{
   std::string json;
   std::int64_t peak, total_ns;
   at::Tensor q, k, v, mask;
+  std::function<void()> forward;
   at::Tensor attention(at::Tensor, at::Tensor, at::Tensor, at::Tensor = {{}});
 """
 

@@ -3,7 +3,6 @@
 
 #include <ATen/Functions.h>
 #include <fmt/format.h>
-#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include <set>
 #include <thread>
 
+#include "folders.h"
 #include "profiler/memory.h"
 #include "trace/files.h"
 #include "trace/key_averages.h"
@@ -44,34 +44,6 @@ std::string file_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
-
-// A folder of the test's own, gone at its end.
-struct TemporaryFolder {
-  fs::path path;
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "prof-test-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  [[nodiscard]] std::size_t files() const {
-    return static_cast<std::size_t>(
-        std::distance(fs::recursive_directory_iterator(path), fs::recursive_directory_iterator()));
-  }
-};
-
-// A disk of 64 kB, for as long as it lives.
-struct TinyDisk {
-  TemporaryFolder folder;
-  bool mounted = false;
-  TinyDisk() { mounted = ::mount("tmpfs", folder.path.c_str(), "tmpfs", 0, "size=64k") == 0; }
-  ~TinyDisk() {
-    if (mounted) ::umount(folder.path.c_str());
-  }
-};
 
 }  // namespace
 

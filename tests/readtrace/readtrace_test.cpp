@@ -73,6 +73,13 @@ const std::string kSmall = R"({"traceEvents": [
 {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 7.000, "dur": 2.000, "args": {"External id": 2}}
 ]})";
 
+// An op that makes one tensor of another, as torch's ExecutionTraceObserver writes it.
+const std::string kGraph = R"-({"schema": "1.1.1-chakra.0.0.4", "nodes": [
+{"id": 2, "name": "fwd", "ctrl_deps": 1, "attrs": [{"name": "scope", "type": "uint64", "value": 7}]},
+{"id": 3, "name": "aten::exp", "ctrl_deps": 2,
+ "inputs": {"values": [[5, 6, 0, 8, 4, "cpu"]], "shapes": [[2, 4]], "types": ["Tensor(float)"]},
+ "outputs": {"values": [[7, 8, 0, 8, 4, "cpu"]], "shapes": [[2, 4]], "types": ["Tensor(float)"]}}]})-";
+
 std::string one_line(const std::string& text) {
   CHECK(text.find('\n') == text.size() - 1);
   return text;
@@ -204,4 +211,55 @@ TEST_CASE("readtrace runs where there is no LibTorch") {
   const Result result = readtrace("--version > /dev/null; ldd " READTRACE);
   CHECK(result.exit_code == 0);
   CHECK_THAT(result.out, !ContainsSubstring("torch") && !ContainsSubstring("cuda"));
+}
+
+TEST_CASE("graph prints DOT, and writes SVG where the output's name asks for it") {
+  const Folder folder;
+  const std::string file = folder.write("fwd.graph.json", kGraph);
+  const Result dot = readtrace("graph " + file);
+  CHECK(dot.exit_code == 0);
+  CHECK(dot.err.empty());
+  CHECK_THAT(dot.out, StartsWith("digraph \"fwd\" {\n") && EndsWith("}\n") &&
+                          ContainsSubstring("aten::exp #1") &&
+                          ContainsSubstring("[label=\"[2, 4] fp32 32 B\"]"));
+  CHECK(readtrace("graph - < " + file).out == dot.out);
+  CHECK(readtrace("graph " + file + " --label fwd --format dot").out == dot.out);
+  const std::string packed = folder / "fwd.graph.json.gz";
+  REQUIRE(std::system(("gzip -c " + file + " > " + packed).c_str()) == 0);
+  CHECK(readtrace("graph " + packed).out == dot.out);
+  const Result svg = readtrace("graph " + file + " --format svg");
+  CHECK(svg.exit_code == 0);
+  CHECK_THAT(svg.out, StartsWith("<svg ") && EndsWith("</svg>\n"));
+  CHECK(readtrace("graph " + file + " -o " + (folder / "a.svg")).out.empty());
+  CHECK(read_file(folder / "a.svg") == svg.out);
+  CHECK(readtrace("graph " + file + " -o " + (folder / "a.dot")).exit_code == 0);
+  CHECK(read_file(folder / "a.dot") == dot.out);
+  CHECK(readtrace("graph " + file + " --format dot -o " + (folder / "b.svg")).exit_code == 0);
+  CHECK(read_file(folder / "b.svg") == dot.out);
+}
+
+TEST_CASE("graph: what it cannot do is one line and its exit code, and no file is written") {
+  const Folder folder;
+  const std::string file = folder.write("fwd.graph.json", kGraph);
+  const std::string no_ops = R"({"nodes": [{"id": 2, "name": "fwd", "ctrl_deps": 1}]})";
+  std::string dropped = kGraph;
+  dropped.replace(dropped.find("\"id\": 2"), 7, "\"ID\": 2");
+  const auto refused = [&](const std::string& arguments, int exit_code, const std::string& why) {
+    const Result result = readtrace("graph " + arguments + " -o " + (folder / "out.svg"));
+    INFO(arguments);
+    CHECK(result.exit_code == exit_code);
+    CHECK(result.out.empty());
+    CHECK_THAT(one_line(result.err), StartsWith("readtrace: ") && ContainsSubstring(why));
+    CHECK_FALSE(fs::exists(folder / "out.svg"));
+  };
+  refused(file + " --format png", 2, "dot");
+  refused(file + " --label bwd", 2, "--label takes fwd");
+  refused(folder.write("none.json", no_ops), 2, "no op that takes or returns a tensor");
+  refused(kNaive, 3, "is a trace, not an execution trace");
+  refused(folder.write("cut.json", kGraph.substr(0, 300)), 3, "is no whole JSON");
+  refused(folder / "missing.json", 3, "cannot open");
+  const Result part = readtrace("graph " + folder.write("dropped.json", dropped));
+  CHECK(part.exit_code == 4);
+  CHECK_THAT(part.out, ContainsSubstring("aten::exp #1"));
+  CHECK_THAT(one_line(part.err), ContainsSubstring("1 node "));
 }
