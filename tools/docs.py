@@ -16,6 +16,7 @@ A page holds markers, and what stands between a marker and its end is replaced. 
                                                             and a narrow one for phones; part=cpu: only as
                                                             long as the CPU was in that step; us=0-5000
                                                             instead of step=2: that range
+    <!-- fill: graph RECORDING.graph.json.gz alt="what it shows" -->   the op graph of an execution trace
     <!-- fill: code chapters/01_naive/main.cpp attention -->        a region marked [begin attention], or of a .py
     <!-- fill: part FILE "float s" "^  }$" -->              of a source, from the first line that fits the first
                                                             pattern to the next that fits the second
@@ -171,6 +172,13 @@ def figure(name, alt, step="", part="", us=""):
             f'<img class="off-glb" src="{file}.svg" alt="{html.escape(alt)}"></picture></a>\n')
 
 
+def graph(name, alt):
+    """The op graph of an execution trace, drawn into docs/figures/."""
+    file = f"figures/{pathlib.Path(name).name.removesuffix('.json.gz')}.svg"
+    FIGURES[file] = printed_by_readtrace("graph", name, "--format", "svg")
+    return f'<a class="glightbox" href="{file}"><img class="off-glb" src="{file}" alt="{html.escape(alt)}"></a>\n'
+
+
 def fact(name, key):
     """The value of one line of `readtrace explain`."""
     for line in printed_by_readtrace("explain", name).splitlines():
@@ -289,7 +297,7 @@ def quotient(name, key, divisor, spec=".2f"):
 
 
 FIGURES = {}  # file under docs/ -> what must stand in it, for the figures that pages show
-BLOCKS = {"table": table, "explain": explain, "figure": figure, "readtrace": readtrace, "code": code, "part": part, "diff": diff,
+BLOCKS = {"table": table, "explain": explain, "figure": figure, "graph": graph, "readtrace": readtrace, "code": code, "part": part, "diff": diff,
           "lines": lines, "chapters": chapters}
 INLINES = {"fact": fact, "cell": cell, "json": json_value, "ratio": ratio, "readtrace": found, "text": text,
            "beside": beside, "quotient": quotient}
