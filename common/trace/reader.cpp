@@ -280,7 +280,7 @@ class Reader {
     }
     const Repair mended = mend();
     if (mended.framing == Framing::whole && parse(mended.text)) {
-      if (trace_.report.repaired++ == 0) first_repaired_ = window_.offset();
+      if (trace_.report.repaired++ == 0) trace_.report.first_repaired = window_.offset();
       end_loss(begin);
       window_.consume(mended.end);
       return true;
@@ -334,7 +334,7 @@ class Reader {
   void drop(std::int64_t begin) {
     if (lost_from_) return;
     lost_from_ = begin;
-    if (trace_.report.dropped++ == 0) first_dropped_ = begin;
+    if (trace_.report.dropped++ == 0) trace_.report.first_dropped = begin;
   }
   void end_loss(std::int64_t end) {
     if (lost_from_) trace_.report.dropped_bytes += end - *lost_from_;
@@ -408,7 +408,7 @@ class Reader {
     if (builder_.mark().elements == 0 && report.dropped > 0) {
       throw ReadError(
           fmt::format("{} holds not one whole event: its list is damaged from byte {} on",
-                      input_.name(), first_dropped_));
+                      input_.name(), report.first_dropped));
     }
     if (builder_.mark().elements == 0 && report.truncated) {
       throw ReadError(fmt::format("{} holds not one whole event: {}", input_.name(), problem));
@@ -421,11 +421,11 @@ class Reader {
     warn_of_times();
     if (report.repaired > 0) {
       warn("events mended because they hold what JSON does not allow: {}, the first at byte {}",
-           report.repaired, first_repaired_);
+           report.repaired, report.first_repaired);
     }
     if (report.dropped > 0) {
       warn("damaged events left out: {} ({} bytes), the first at byte {}", report.dropped,
-           report.dropped_bytes, first_dropped_);
+           report.dropped_bytes, report.first_dropped);
     }
     if (report.truncated) warn("{}; events read: {}", problem, trace_.events.size());
   }
@@ -465,7 +465,6 @@ class Reader {
   int swallowing_ = 0;              // events that lacked their end
   std::optional<std::int64_t> lost_from_;  // between a damaged event and the next good one
   std::int64_t careful_until_ = 0;  // events before this offset are taken one by one
-  std::int64_t first_repaired_ = 0, first_dropped_ = 0;
 };
 
 }  // namespace

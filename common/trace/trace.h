@@ -144,6 +144,8 @@ struct ReadReport {
   std::int64_t repaired = 0;       // events that a strict parser refuses and that were mended
   std::int64_t dropped = 0;        // events that could not be mended
   std::int64_t dropped_bytes = 0;  // of text that was passed over with them
+  std::int64_t first_repaired = 0;  // byte of the text where the first of them begins
+  std::int64_t first_dropped = 0;
   bool truncated = false;          // the file ends before its event list does
   std::int64_t unpaired = 0;       // begin and end events (ph B, E) without a partner
   Oddity negative_durations;       // below 0 in the file, 0 here

@@ -48,6 +48,7 @@ int run(int argc, char** argv) {
   add_kernels(app, command);
   add_table(app, command);
   add_figure(app, command);
+  add_health(app, command);
   add_tree(app, command);
   try {
     app.parse(argc, argv);
