@@ -125,7 +125,8 @@ void HealthView::count_processes() {
   std::vector<bool> is_seen(trace.texts.size(), false);
   int processes = 0;
   for (const std::uint32_t index : tree.order()) {
-    if (event(index).category != trace::Category::cpu_op) continue;
+    const trace::Category category = event(index).category;
+    if (category != trace::Category::cpu_op && !is_call(category)) continue;
     const trace::TextId pid = trace.threads[event(index).thread].pid;
     if (!is_seen[pid]) ++processes;
     is_seen[pid] = true;

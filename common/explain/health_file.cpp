@@ -44,6 +44,16 @@ std::vector<HealthFinding> damage(const HealthView& view) {
                      .meaning = fmt::format("The first is at byte {} of the (decompressed) text.",
                                             report.first_dropped)});
   }
+  const auto note = [&](std::int64_t byte, std::string title, std::string meaning) {
+    if (byte < 0) return;
+    found.push_back(
+        {.title = std::move(title),
+         .count = -1,
+         .meaning = fmt::format("From byte {} of the (decompressed) text on{}", byte, meaning)});
+  };
+  note(report.damaged_from, "damage outside the event list",
+       ": what the file says beside its events (device, metadata) may be missing.");
+  note(report.unread_from, "more text behind the end of the trace", "; it was not read.");
   if (report.repaired > 0) {
     found.push_back({.title = "events mended, for they hold what JSON does not allow",
                      .count = report.repaired,

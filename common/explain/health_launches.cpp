@@ -61,7 +61,7 @@ Workless workless(const HealthView& view) {
     if (parent != kNoEvent && is_call(view.event(parent).category)) continue;
     const std::string_view name = view.tree.name(index);
     const bool is_launch = is_kernel_launch(name);
-    if (!is_launch && !is_copy_call(name)) continue;
+    if ((!is_launch && !is_copy_call(name)) || event.correlation == 0) continue;
     result.launches += is_launch ? 1 : 0;
     if (view.has_operation(event.correlation)) {
       if (!is_launch) continue;

@@ -129,35 +129,41 @@ std::vector<HealthFinding> unattributed(const HealthView& view) {
 // number.
 std::vector<HealthFinding> several_processes(const HealthView& view) {
   if (!view.is_merged) return {};
-  std::unordered_map<std::int64_t, trace::TextId> process_of;  // by External id
-  std::vector<std::uint32_t> example_of(view.trace.texts.size(), kNoEvent);
+  std::unordered_map<std::int64_t, trace::TextId> process_of_id, process_of_correlation;
+  std::vector<bool> is_seen(view.trace.texts.size(), false);
   std::int64_t processes = 0;
-  Odd shared;
+  Odd ids, correlations;
   for (const std::uint32_t index : view.tree.order()) {
     const trace::Event& event = view.event(index);
-    if (event.category != Category::cpu_op) continue;
+    const bool is_op = event.category == Category::cpu_op;
+    if (!is_op && !is_call(event.category)) continue;
     const trace::TextId pid = view.trace.threads[event.thread].pid;
-    if (example_of[pid] == kNoEvent) ++processes;
-    example_of[pid] = index;
-    if (event.external_id == 0) continue;
-    const auto [place, is_new] = process_of.try_emplace(event.external_id, pid);
-    if (!is_new && place->second != pid) shared.add(index);
+    if (!is_seen[pid]) ++processes;
+    is_seen[pid] = true;
+    const std::int64_t id = is_op ? event.external_id : event.correlation;
+    if (id == 0) continue;
+    auto& process_of = is_op ? process_of_id : process_of_correlation;
+    if (process_of.try_emplace(id, pid).first->second != pid)
+      (is_op ? ids : correlations).add(index);
   }
   std::vector<HealthFinding> found = {
-      {.title = "processes with CPU ops in one file",
+      {.title = "processes with ops or calls in one file",
        .count = processes,
-       .meaning = "A merged file: the table mixes its ranks. Read the file of each rank, or "
-                  "let readtrace merge put those together."}};
-  if (!shared.empty()) {
+       .meaning = "A merged file: the table mixes its ranks, and nothing was checked that goes by "
+                  "ids or steps. Read the file of each rank, or let readtrace merge join those."}};
+  const auto add = [&](const Odd& odd, std::string title, std::string meaning) {
+    if (odd.empty()) return;
     found.push_back({.severity = Severity::fault,
-                     .title = "ops with the External id of another process's op",
-                     .count = shared.count(),
-                     .share = gpu_share_text(view, view.gpu_us),
-                     .examples = view.examples(shared),
-                     .meaning =
-                         "Nothing tells whose a kernel is: the CUDA columns of ops are wrong. "
-                         "Checks of launches and steps were left out."});
-  }
+                     .title = std::move(title),
+                     .count = odd.count(),
+                     .share = gpu_share_text(view, view.gpu_us) + " is in doubt",
+                     .examples = view.examples(odd),
+                     .meaning = std::move(meaning)});
+  };
+  add(ids, "ops with the External id of another process's op",
+      "Nothing tells whose a kernel is: the CUDA columns of ops are wrong.");
+  add(correlations, "calls with the correlation of another process's call",
+      "Nothing tells which of them launched a kernel.");
   return found;
 }
 

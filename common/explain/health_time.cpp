@@ -77,7 +77,7 @@ std::vector<HealthFinding> one_long_operation(const HealthView& view) {
   for (const auto& [index, duration] : odd.heaviest(1)) {
     std::vector<std::int64_t> all;
     for (const std::uint32_t other : view.operations)
-      if (view.tree.name_id(other) == view.tree.name_id(index))
+      if (view.event(other).is_timed && view.tree.name_id(other) == view.tree.name_id(index))
         all.push_back(view.event(other).duration_ns);
     if (all.size() < kEnough) continue;
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);

@@ -58,8 +58,8 @@ class HealthView {
   double gpu_us = 0;                      // all GPU operations
   double cpu_us = 0;                      // all that stands at the top of the CPU's tree
   bool has_ops = false;                   // any op of the CPU
-  // CPU ops of several processes. Ids and steps of each process count from anew, so what is told by
-  // them cannot be told.
+  // Ops or calls of several processes. Ids and steps of each process count from anew, so what is
+  // told by them cannot be told.
   bool is_merged = false;
 
   [[nodiscard]] const trace::Event& event(std::uint32_t index) const { return trace.events[index]; }

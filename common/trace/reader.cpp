@@ -106,6 +106,7 @@ class Reader {
           fmt::format("{} is not a trace: it begins with neither {{ nor [", input_.name()));
     }
     if (!trace_.report.truncated && peek() != kNothing) {
+      trace_.report.unread_from = window_.offset();
       warn("what follows the end of the trace (byte {}) was not read", window_.offset());
     }
     finish();
@@ -214,6 +215,7 @@ class Reader {
   // Behind damage at the top level: to the event list, where it is still to come.
   bool skip_to_list() {
     constexpr std::string_view kKey = "\"traceEvents\"";
+    trace_.report.damaged_from = window_.offset();
     warn("the file is damaged at byte {}; keys beside its event list may be missing",
          window_.offset());
     do {

@@ -4,7 +4,8 @@
 // after the other, so such a duration is too long, except for what kernels made for it allow: with
 // programmatic dependent launch the next one starts some us early.
 //
-//   for (const trace::Overlap& overlap : trace::stream_overlaps(trace)) sum += overlap.excess_ns;
+//   for (const trace::Overlap& overlap : trace::stream_overlaps(trace))
+//     total_ns += overlap.excess_ns;
 //   std::int64_t taken_ns = trace::clip_overlaps(trace);  // from then on there are none
 //   assert(trace::stream_overlaps(trace).empty());
 //

@@ -146,6 +146,8 @@ struct ReadReport {
   std::int64_t dropped_bytes = 0;  // of text that was passed over with them
   std::int64_t first_repaired = 0;  // byte of the text where the first of them begins
   std::int64_t first_dropped = 0;
+  std::int64_t damaged_from = -1;  // byte outside the event list behind which keys may be missing
+  std::int64_t unread_from = -1;   // byte behind the end of the trace where more text begins
   bool truncated = false;          // the file ends before its event list does
   std::int64_t unpaired = 0;       // begin and end events (ph B, E) without a partner
   Oddity negative_durations;       // below 0 in the file, 0 here
