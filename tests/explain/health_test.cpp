@@ -456,6 +456,8 @@ TEST_CASE("Memory: freed that was never allocated, and allocations that failed")
   check_note(written(sound(), {{.time = 5, .bytes = 8}, {.time = 9, .bytes = -12}}),
              "freed on the CPU that was allocated before the recording, at least 4 B", -1);
   check_silent(written(sound(), {{.time = 9, .bytes = -8}, {.time = 5, .bytes = 8}}), "freed");
+  check_note(written(sound(), {{.time = 5, .bytes = -8}, {.time = 9, .bytes = 20}}),
+             "freed on the CPU that was allocated before the recording, at least 8 B", -1);
   // Each device for itself.
   check_note(
       written(sound(), {{.time = 5, .bytes = 8}, {.time = 9, .bytes = -8, .device_type = 1}}),
