@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <limits>
 #include <map>
 #include <set>
 
@@ -46,6 +47,7 @@ std::vector<HealthFinding> lost_steps(const HealthView& view) {
              .count = -1,
              .meaning = "Nothing is told per step: profiler.step() writes them."}};
   }
+  constexpr std::uint64_t kMostLost = std::numeric_limits<std::int64_t>::max();
   const std::vector<std::int64_t> numbers = numbers_of(view);
   std::uint64_t lost = 0;
   std::vector<std::int64_t> shown;
@@ -59,7 +61,7 @@ std::vector<HealthFinding> lost_steps(const HealthView& view) {
   if (lost == 0) return {};
   return {{.severity = Severity::fault,
            .title = fmt::format("steps missing between {} and {}", numbers.front(), numbers.back()),
-           .count = static_cast<std::int64_t>(lost),
+           .count = static_cast<std::int64_t>(std::min(lost, kMostLost)),
            .examples = {fmt::format("step {}", list_text(shown, lost))},
            .meaning = "What ran in them is in no figure, or in no step: divide by the steps that "
                       "are there."}};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <limits>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -408,6 +409,10 @@ TEST_CASE("Steps: none, lost, overlapping, a first one that does more") {
   CHECK_THAT(text_of(written(events)), ContainsSubstring("e.g. step 4, 5, 6, 7, 8\n"));
   events[8] = step(1'000'000'000, 200'000, 299'001);
   CHECK_THAT(text_of(written(events)), ContainsSubstring("step 4, 5, 6, 7, 8, 9, 10, 11, ...\n"));
+
+  events[0].name = "ProfilerStep#-9000000000000000000";
+  events[8].name = "ProfilerStep#9000000000000000000";
+  check_fault(written(events), "steps missing", std::numeric_limits<std::int64_t>::max());
 
   events = sound();
   events[0].end = 101'000;
