@@ -116,7 +116,7 @@ class LayoutBuilder {
       const trace::Event& e = event(i);
       if (e.category == Category::user_annotation && starts_in_subject(i))
         subject_annotations_.insert(e.external_id);
-      if (!is_drawn(e.category) || e.start_ns >= range_.to_ns) continue;
+      if (!is_drawn(e) || e.start_ns >= range_.to_ns) continue;
       if (end_ns(e) <= range_.from_ns && e.start_ns < range_.from_ns) continue;
       events_.push_back(i);
     }

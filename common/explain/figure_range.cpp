@@ -21,9 +21,11 @@ constexpr double kNsPerUs = 1000;
 
 }  // namespace
 
-// Python frames would be 40 rows deep, and the recording's own span says nothing.
-bool is_drawn(trace::Category category) {
-  return category != trace::Category::python_function && category != trace::Category::profiler_span;
+// Python frames would be 40 rows deep, and the recording's own span says nothing. What has no time
+// has no place.
+bool is_drawn(const trace::Event& event) {
+  return event.category != trace::Category::python_function &&
+         event.category != trace::Category::profiler_span && event.is_timed;
 }
 
 double span_ns(std::int64_t from_ns, std::int64_t to_ns) {
@@ -62,7 +64,7 @@ FigureRange time_range(const trace::Trace& trace, double from_us, double to_us) 
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
   std::int64_t last = std::numeric_limits<std::int64_t>::min();
   for (const trace::Event& event : trace.events) {
-    if (!is_drawn(event.category)) continue;
+    if (!is_drawn(event)) continue;
     first = std::min(first, event.start_ns);
     last = std::max({last, end_ns(event), trace::wrapping_add(event.start_ns, 1)});
   }

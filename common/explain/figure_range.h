@@ -33,7 +33,7 @@ struct FigureRange {
 [[nodiscard]] FigureRange time_range(const trace::Trace& trace, double from_us, double to_us);
 
 // True for the kinds of events that a figure draws.
-[[nodiscard]] bool is_drawn(trace::Category category);
+[[nodiscard]] bool is_drawn(const trace::Event& event);
 
 // to_ns - from_ns, from_ns <= to_ns, also where that of a hostile file needs all 64 bits.
 [[nodiscard]] double span_ns(std::int64_t from_ns, std::int64_t to_ns);

@@ -32,12 +32,15 @@ bool is_step(const trace::OpTree& tree, std::uint32_t event) {
 Busy busy(const trace::Trace& trace, std::span<const std::uint32_t> operations) {
   constexpr double kNsPerUs = 1000;
   Busy result;
-  if (operations.empty()) return result;
-  const std::int64_t first = trace.events[operations.front()].start_ns;
+  const auto is_timed = [&](std::uint32_t operation) { return trace.events[operation].is_timed; };
+  const auto front = std::find_if(operations.begin(), operations.end(), is_timed);
+  if (front == operations.end()) return result;
+  const std::int64_t first = trace.events[*front].start_ns;
   std::int64_t end = first;
   std::int64_t busy_ns = 0;
   for (const std::uint32_t operation : operations) {
     const trace::Event& event = trace.events[operation];
+    if (!event.is_timed) continue;
     if (event.start_ns > end) result.gaps.push_back({end, event.start_ns, operation});
     const std::int64_t stop = end_ns(event);
     busy_ns += std::max<std::int64_t>(0, stop - std::max(event.start_ns, end));

@@ -43,7 +43,7 @@ struct Busy {
   double busy_us = 0;
   double whole_us = 0;
 };
-// `operations` in order of start.
+// `operations` in order of start; those without a time are passed over.
 [[nodiscard]] Busy busy(const trace::Trace& trace, std::span<const std::uint32_t> operations);
 
 class Forwards {

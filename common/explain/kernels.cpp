@@ -28,12 +28,14 @@ LaunchKey key_of(const trace::Launch& launch) {
 
 // What is collected for one name.
 struct Calls {
-  std::vector<std::int64_t> durations;  // ns
+  std::int64_t count = 0;
+  std::vector<std::int64_t> durations;  // ns, of those that have a time
   std::int64_t bytes = 0;
   std::map<LaunchKey, std::pair<std::int64_t, const trace::Launch*>> launches;  // ns of each
 };
 
 double median_of(std::vector<std::int64_t>& durations) {
+  if (durations.empty()) return 0;
   const std::size_t half = durations.size() / 2;
   std::nth_element(durations.begin(), durations.begin() + half, durations.end());
   const auto upper = static_cast<double>(durations[half]);
@@ -47,10 +49,12 @@ KernelRow row_of(std::string_view name, Calls& calls, const trace::Trace& trace)
   KernelRow row;
   row.name = trace::printable(name);
   row.decoded = decode(name);
-  row.calls = static_cast<std::int64_t>(calls.durations.size());
-  const auto [least, most] = std::minmax_element(calls.durations.begin(), calls.durations.end());
-  row.min_us = static_cast<double>(*least) / 1000;
-  row.max_us = static_cast<double>(*most) / 1000;
+  row.calls = calls.count;
+  if (!calls.durations.empty()) {
+    const auto [least, most] = std::minmax_element(calls.durations.begin(), calls.durations.end());
+    row.min_us = static_cast<double>(*least) / 1000;
+    row.max_us = static_cast<double>(*most) / 1000;
+  }
   row.total_us = std::accumulate(calls.durations.begin(), calls.durations.end(), 0.0) / 1000;
   row.median_us = median_of(calls.durations) / 1000;
   row.bytes = calls.bytes;
@@ -157,7 +161,8 @@ KernelReport kernels(const trace::Trace& trace) {
     if (!trace::is_gpu_operation(event.category)) continue;
     const trace::Launch& launch = trace.launch_of(event);
     Calls& calls = by_name[event.name];
-    calls.durations.push_back(event.duration_ns);
+    ++calls.count;
+    if (event.is_timed) calls.durations.push_back(event.duration_ns);
     calls.bytes += launch.bytes;
     used_devices.insert(launch.device);
     auto& [time, example] = calls.launches.try_emplace(key_of(launch), 0, &launch).first->second;

@@ -23,6 +23,7 @@ struct KernelRow {
   std::string name;  // as in the file, safe to print
   KernelName decoded;
   std::int64_t calls = 0;
+  // Of the calls that have a time.
   double total_us = 0, min_us = 0, median_us = 0, max_us = 0;
   double share = 0;        // of the time of all GPU operations
   std::int64_t bytes = 0;  // moved or set by all calls

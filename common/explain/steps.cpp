@@ -7,21 +7,10 @@
 #include <charconv>
 #include <limits>
 #include <string>
-#include <string_view>
 #include <tuple>
 
 namespace explain {
 namespace {
-
-std::optional<std::int64_t> step_number(std::string_view name) {
-  constexpr std::string_view kPrefix = "ProfilerStep#";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  name.remove_prefix(kPrefix.size());
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return number;
-}
 
 // "2, 3 and 4"; of many the first ones and how many there are.
 std::string list(const std::vector<Step>& steps) {
@@ -36,6 +25,16 @@ std::string list(const std::vector<Step>& steps) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> step_number(std::string_view name) {
+  constexpr std::string_view kPrefix = "ProfilerStep#";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return number;
+}
 
 std::vector<Step> steps(const trace::Trace& trace) {
   std::vector<Step> steps;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
+#include <string_view>
 #include <vector>
 
 #include "trace/trace.h"
@@ -27,6 +28,9 @@ struct Step {
   std::int64_t number = 0;
   std::uint32_t event = 0;  // index into Trace::events: the span on the CPU where there is one
 };
+
+// N of a name ProfilerStep#N, nullopt for every other name.
+[[nodiscard]] std::optional<std::int64_t> step_number(std::string_view name);
 
 // In order of start; each number once.
 [[nodiscard]] std::vector<Step> steps(const trace::Trace& trace);

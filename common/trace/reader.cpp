@@ -110,8 +110,8 @@ class Reader {
     } else if (first != kNothing) {
       refuse(kind_of_bytes(window_.text()), "it begins with neither { nor [");
     }
-    trace_.report.has_more = !trace_.report.truncated && peek() != kNothing;
-    if (trace_.report.has_more) {
+    if (!trace_.report.truncated && peek() != kNothing) {
+      trace_.report.unread_from = window_.offset();
       warn("what follows the end of the trace (byte {}) was not read", window_.offset());
     }
     finish();
@@ -227,6 +227,7 @@ class Reader {
   // Behind damage at the top level: to the event list, where it is still to come.
   bool skip_to_list() {
     constexpr std::string_view kKey = "\"traceEvents\"";
+    trace_.report.damaged_from = window_.offset();
     warn("the file is damaged at byte {}; keys beside its event list may be missing",
          window_.offset());
     do {
@@ -293,7 +294,7 @@ class Reader {
     }
     const Repair mended = mend();
     if (mended.framing == Framing::whole && parse(mended.text)) {
-      if (trace_.report.repaired++ == 0) first_repaired_ = window_.offset();
+      if (trace_.report.repaired++ == 0) trace_.report.first_repaired = window_.offset();
       end_loss(begin);
       window_.consume(mended.end);
       return true;
@@ -347,7 +348,7 @@ class Reader {
   void drop(std::int64_t begin) {
     if (lost_from_) return;
     lost_from_ = begin;
-    if (trace_.report.dropped++ == 0) first_dropped_ = begin;
+    if (trace_.report.dropped++ == 0) trace_.report.first_dropped = begin;
   }
   void end_loss(std::int64_t end) {
     if (lost_from_) trace_.report.dropped_bytes += end - *lost_from_;
@@ -426,7 +427,7 @@ class Reader {
     if (builder_.mark().elements == 0 && report.dropped > 0) {
       throw ReadError(
           fmt::format("{} holds not one whole event: its list is damaged from byte {} on",
-                      input_.name(), first_dropped_));
+                      input_.name(), report.first_dropped));
     }
     if (builder_.mark().elements == 0 && report.truncated) {
       throw ReadError(fmt::format("{} holds not one whole event: {}", input_.name(), problem));
@@ -436,11 +437,11 @@ class Reader {
     warn_of_times();
     if (report.repaired > 0) {
       warn("events mended because they hold what JSON does not allow: {}, the first at byte {}",
-           report.repaired, first_repaired_);
+           report.repaired, report.first_repaired);
     }
     if (report.dropped > 0) {
       warn("damaged events left out: {} ({} bytes), the first at byte {}", report.dropped,
-           report.dropped_bytes, first_dropped_);
+           report.dropped_bytes, report.first_dropped);
     }
     if (report.truncated) warn("{}; events read: {}", problem, trace_.events.size());
   }
@@ -481,7 +482,6 @@ class Reader {
   int swallowing_ = 0;             // events that lacked their end
   std::optional<std::int64_t> lost_from_;  // between a damaged event and the next good one
   std::int64_t careful_until_ = 0;         // events before this offset are taken one by one
-  std::int64_t first_repaired_ = 0, first_dropped_ = 0;
 };
 
 }  // namespace

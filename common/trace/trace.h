@@ -142,12 +142,15 @@ struct Oddity {
 
 // What reading cost: a file that was damaged is read as far as it goes, and this says how far.
 struct ReadReport {
-  std::int64_t bytes = 0;          // of (decompressed) text
-  std::int64_t repaired = 0;       // events that a strict parser refuses and that were mended
-  std::int64_t dropped = 0;        // events that could not be mended
-  std::int64_t dropped_bytes = 0;  // of text that was passed over with them
+  std::int64_t bytes = 0;           // of (decompressed) text
+  std::int64_t repaired = 0;        // events that a strict parser refuses and that were mended
+  std::int64_t dropped = 0;         // events that could not be mended
+  std::int64_t dropped_bytes = 0;   // of text that was passed over with them
+  std::int64_t first_repaired = 0;  // byte of the text where the first of them begins
+  std::int64_t first_dropped = 0;
+  std::int64_t damaged_from = -1;  // byte outside the event list behind which keys may be missing
+  std::int64_t unread_from = -1;   // byte behind the end of the trace where more text begins
   bool truncated = false;          // the file ends before its event list does
-  bool has_more = false;           // something stands behind the trace: it was not read
   std::int64_t unpaired = 0;       // begin and end events (ph B, E) without a partner
   Oddity negative_durations;       // below 0 in the file, 0 here
   Oddity absurd_durations;         // a day or more, and beyond the whole recording: 0 here
@@ -158,7 +161,7 @@ struct ReadReport {
   bool unpadded_decimals = false;
   std::vector<std::string> warnings;  // one sentence each, safe to print on a terminal
 
-  [[nodiscard]] bool complete() const { return !truncated && !has_more && dropped == 0; }
+  [[nodiscard]] bool complete() const { return !truncated && unread_from < 0 && dropped == 0; }
 };
 
 struct Trace {

@@ -123,7 +123,7 @@ TEST_CASE("Swapped durations move the time, not the counts") {
 
 TEST_CASE("Idle share is what is left of first start to last end") {
   // One step with two kernels of 1 us that overlap by half, and one of 1 us, 1.5 us later.
-  const trace::Trace trace = trace::read_text(R"({"traceEvents": [
+  const std::string text = R"({"traceEvents": [
     {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#2", "pid": 1, "tid": 1, "ts": 0, "dur": 90},
     {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 1, "dur": 1, "args": {"correlation": 7}},
     {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 3, "dur": 1, "args": {"correlation": 8}},
@@ -131,10 +131,20 @@ TEST_CASE("Idle share is what is left of first start to last end") {
     {"ph": "X", "cat": "kernel", "name": "a", "pid": 0, "tid": 7, "ts": 10, "dur": 1, "args": {"correlation": 7}},
     {"ph": "X", "cat": "kernel", "name": "b", "pid": 0, "tid": 8, "ts": 10.5, "dur": 1, "args": {"correlation": 8}},
     {"ph": "X", "cat": "kernel", "name": "c", "pid": 0, "tid": 7, "ts": 13, "dur": 1, "args": {"correlation": 9}}
-  ]})");
-  const explain::Facts facts = facts_of(trace);
+  ]})";
+  const explain::Facts facts = facts_of(trace::read_text(text));
   REQUIRE(facts.idle_share);
   CHECK_THAT(*facts.idle_share, WithinRel(1.5 / 4, 1e-9));
+  // Without its time the last kernel is no part of the span, before the others or behind them.
+  for (const std::int64_t earlier : {0, 1'000'000}) {
+    trace::Trace untimed = trace::read_text(text);
+    for (trace::Event& event : untimed.events) event.start_ns -= earlier;
+    trace::Event& last = untimed.events.back();
+    last.start_ns = last.duration_ns = 0;
+    last.is_timed = false;
+    REQUIRE(facts_of(untimed).idle_share);
+    CHECK(*facts_of(untimed).idle_share == 0);
+  }
   CHECK(facts.forwards == 0);
   CHECK_THAT(explain::to_text(explain::copies(facts)), ContainsSubstring("no forward (attn_fwd)"));
 }

@@ -130,6 +130,16 @@ TEST_CASE("A figure of a CPU recording has one lane and no arrows") {
   CHECK(svg.find(">kernel<") == std::string::npos);  // not in the legend
 }
 
+TEST_CASE("What has no time is not drawn and widens nothing") {
+  const trace::Trace trace =
+      made_of({event("kernel", "a", 7, 40, 10, 1), event("kernel", "lost", 7, 0, 0, 2)});
+  REQUIRE_FALSE(trace.events.back().is_timed);
+  const std::string svg = explain::figure(trace, {});
+  CHECK(boxes(svg, "ke") == 1);
+  CHECK(svg.find("lost") == std::string::npos);
+  CHECK_THAT(svg, ContainsSubstring("10.0us of the recording, from 0.0us"));
+}
+
 TEST_CASE("A figure of a recording without CPU has its streams") {
   const std::string svg = explain::figure(
       made_of({event("kernel", "a", 7, 0, 10, 1), event("kernel", "b", 8, 20, 10, 2)}), {});

@@ -86,6 +86,21 @@ TEST_CASE("The median of an even number of calls lies between the two in the mid
   CHECK_THAT(report.rows[0].median_us, WithinRel(3.0, 1e-12));
 }
 
+TEST_CASE("A call without a time counts, but is no shortest and no median") {
+  const explain::KernelReport report = explain::kernels(trace::read_text(R"({"traceEvents": [
+    {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 0, "dur": 0},
+    {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 5, "dur": 3},
+    {"ph": "X", "cat": "kernel", "name": "lost", "pid": 0, "tid": 7, "ts": 0, "dur": 0}]})"));
+  REQUIRE(report.rows.size() == 2);
+  CHECK(report.calls == 3);
+  CHECK(report.rows[0].calls == 2);
+  CHECK_THAT(report.rows[0].min_us, WithinRel(3.0, 1e-12));
+  CHECK_THAT(report.rows[0].median_us, WithinRel(3.0, 1e-12));
+  CHECK(report.rows[1].calls == 1);
+  CHECK(report.rows[1].max_us == 0);
+  CHECK_THAT(to_text(report), ContainsSubstring("lost"));
+}
+
 // Both limits of one kernel would make its line too wide: they stand in the words of the columns.
 TEST_CASE("Two limits in one column") {
   const std::string text = to_text(explain::kernels(recording("naive")));

@@ -183,6 +183,40 @@ TEST_CASE("a trace without events is no error") {
   CHECK_THAT(one_line(result.err), ContainsSubstring("none.json"));
 }
 
+TEST_CASE("health: 0 where there is no fault, 1 where there is one, 4 where a part is missing") {
+  const Folder folder;
+  const Result healthy = readtrace("health " PROF_TEST_DATA "/explain/naive.json.gz");
+  CHECK(healthy.exit_code == 0);
+  CHECK(one_line(healthy.out) == "healthy: 170 events, 21 GPU operations, 3 steps; nothing odd\n");
+  const Result note = readtrace("health " + folder.write("small.json", kSmall));
+  CHECK(note.exit_code == 0);
+  CHECK_THAT(note.out, ContainsSubstring("\nnote   no steps"));
+
+  const Result fault = readtrace("health " + kNaive);
+  CHECK(fault.exit_code == 1);
+  CHECK(fault.err.empty());
+  CHECK_THAT(fault.out, StartsWith("unhealthy: 172 events, ") &&
+                            ContainsSubstring("\nfault  unattributed GPU operations launched "
+                                              "before the recording: 2, 364.8us, 10.2%"));
+  const auto examples = [](const std::string& out) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = out.find("e.g. ", at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  CHECK(examples(fault.out) == 1);
+  CHECK(examples(readtrace("health " + kNaive + " --examples 5").out) == 2);
+  CHECK(examples(readtrace("health - --examples 0 < " + kNaive).out) == 0);
+  CHECK(readtrace("health " + kNaive + " --examples -1").exit_code == 2);
+
+  const std::string cut = kSmall.substr(0, kSmall.size() - 20);
+  const Result part = readtrace("health " + folder.write("cut.json", cut));
+  CHECK(part.exit_code == 4);
+  CHECK(part.err.empty());  // it stands among the findings
+  CHECK_THAT(part.out, ContainsSubstring("fault  the file ends before its event list does"));
+  CHECK(readtrace("health " + folder.write("none.json", R"({"traceEvents": []})")).exit_code == 1);
+  CHECK(readtrace("health " + folder.write("notes.txt", "just text")).exit_code == 3);
+}
+
 TEST_CASE("no control character of a file is printed") {
   const Folder folder;
   std::string hostile = kSmall;

@@ -18,7 +18,7 @@ class App;
 
 enum ExitCode {
   kDone = 0,
-  kFailed = 1,      // a difference, a failed check, output that could not be written
+  kFailed = 1,      // a difference, a fault of the file, a failed check, output that could not be written
   kBadUsage = 2,    // an option or a value that does not exist
   kNotRead = 3,     // not one whole event could be read
   kReadInPart = 4,  // a damaged file: what could be saved was printed
@@ -28,6 +28,7 @@ void add_explain(CLI::App& app, std::function<int()>& command);
 void add_quiz(CLI::App& app, std::function<int()>& command);
 void add_kernels(CLI::App& app, std::function<int()>& command);
 void add_table(CLI::App& app, std::function<int()>& command);
+void add_health(CLI::App& app, std::function<int()>& command);
 void add_figure(CLI::App& app, std::function<int()>& command);
 void add_graph(CLI::App& app, std::function<int()>& command);
 void add_tree(CLI::App& app, std::function<int()>& command);

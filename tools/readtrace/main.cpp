@@ -40,8 +40,9 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "readtrace " READTRACE_VERSION);
   app.require_subcommand(1);
   app.footer(
-      "Exit codes: 0 done; 1 a difference, or output that could not be written; 2 bad usage;\n"
-      "3 not one whole event could be read; 4 read in part, what was saved is printed.");
+      "Exit codes: 0 done; 1 a difference, a fault that health found, or output that could not be\n"
+      "written; 2 bad usage; 3 not one whole event could be read; 4 read in part, what was saved "
+      "is printed.");
   std::function<int()> command;
   add_explain(app, command);
   add_quiz(app, command);
@@ -49,6 +50,7 @@ int run(int argc, char** argv) {
   add_table(app, command);
   add_figure(app, command);
   add_graph(app, command);
+  add_health(app, command);
   add_tree(app, command);
   try {
     app.parse(argc, argv);
