@@ -29,6 +29,7 @@ void add_quiz(CLI::App& app, std::function<int()>& command);
 void add_kernels(CLI::App& app, std::function<int()>& command);
 void add_table(CLI::App& app, std::function<int()>& command);
 void add_figure(CLI::App& app, std::function<int()>& command);
+void add_diff(CLI::App& app, std::function<int()>& command);
 void add_tree(CLI::App& app, std::function<int()>& command);
 
 // Writes all of `text` to standard output. False if that failed, after a sentence on standard

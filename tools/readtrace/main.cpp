@@ -49,6 +49,7 @@ int run(int argc, char** argv) {
   add_table(app, command);
   add_figure(app, command);
   add_tree(app, command);
+  add_diff(app, command);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help and --version
