@@ -239,6 +239,35 @@ TEST_CASE("diff: exit codes of a difference, of none, of a file that is not ther
   CHECK_THAT(markdown.out, ContainsSubstring("| op | 1 | 0 | 2.0us | - |"));
 }
 
+TEST_CASE("merge: one file, its ranks and shifts on stderr; refusals write nothing") {
+  const Folder folder;
+  const std::string a = folder.write("rank0.json", kSmall), b = folder.write("rank1.json", kSmall);
+  const std::string out = folder / "all.json.gz";
+  const Result merged = readtrace("merge " + a + " " + b + " -o " + out);
+  CHECK(merged.exit_code == 0);
+  CHECK(merged.out.empty());
+  CHECK_THAT(merged.err,
+             ContainsSubstring("rank 0 (by its name): " + a + ", times +0.000us, ids +0\n") &&
+                 ContainsSubstring("rank 1 (by its name): " + b + ", times +0.000us, ids +3\n"));
+  CHECK_THAT(readtrace("table " + out).out, ContainsSubstring("10.000us"));
+
+  const std::string none = folder / "none.json";
+  const std::string cut = folder.write("rank2.json", kSmall.substr(0, kSmall.size() - 3));
+  CHECK(readtrace("merge " + a + " " + cut + " -o " + (folder / "part.json")).exit_code == 4);
+  for (const std::string& bad :
+       {a + " -o " + none, a + " " + a + " -o " + none, a + " " + out + " -o " + none, a + " " + b,
+        a + " " + b + " --align collective -o " + none,
+        a + " " + b + " --align sideways -o " + none, a + " " + b + " -o " + a}) {
+    INFO(bad);
+    const Result result = readtrace("merge " + bad);
+    CHECK(result.exit_code == 2);
+    CHECK_THAT(one_line(result.err), StartsWith("readtrace: "));
+  }
+  CHECK(readtrace("merge " + a + " " + (folder / "x.json") + " -o " + none).exit_code == 3);
+  CHECK(readtrace("merge " + a + " " + b + " -o /proc/none.json").exit_code == 1);
+  CHECK_FALSE(fs::exists(none));
+}
+
 TEST_CASE("readtrace runs where there is no LibTorch") {
   const Result result = readtrace("--version > /dev/null; ldd " READTRACE);
   CHECK(result.exit_code == 0);

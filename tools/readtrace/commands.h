@@ -29,6 +29,7 @@ void add_quiz(CLI::App& app, std::function<int()>& command);
 void add_kernels(CLI::App& app, std::function<int()>& command);
 void add_table(CLI::App& app, std::function<int()>& command);
 void add_figure(CLI::App& app, std::function<int()>& command);
+void add_merge(CLI::App& app, std::function<int()>& command);
 void add_diff(CLI::App& app, std::function<int()>& command);
 void add_tree(CLI::App& app, std::function<int()>& command);
 
