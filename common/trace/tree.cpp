@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -129,21 +130,49 @@ bool is_step(std::string_view name) {
   return name.starts_with("ProfilerStep#");
 }
 
-// The thread that stopped the profiler. PyTorch puts runtime calls and overhead of no op there. The
-// file does not name it: take the one that calls step(), else the main thread (on Linux its tid is
-// the pid), else any. Trace::threads.size() where no event has a thread of its own.
-std::uint32_t profiler_thread(const Trace& trace) {
+// "rank 1" and "1234" of "rank 1: 1234", which is how merge.h names the processes of its ranks; a
+// file of one process has no rank.
+std::pair<std::string_view, std::string_view> rank_and_pid(std::string_view pid) {
+  const std::size_t colon = pid.starts_with("rank ") ? pid.find(": ") : std::string_view::npos;
+  if (colon == std::string_view::npos) return {"", pid};
+  return {pid.substr(0, colon), pid.substr(colon + 2)};
+}
+
+// For each thread the one that stopped the profiler of its rank. PyTorch puts runtime calls and
+// overhead of no op there. The file does not name it: take the one that calls step(), else the main
+// thread (on Linux its tid is the pid), else any. Trace::threads.size() where no event has a thread
+// of its own.
+std::vector<std::uint32_t> profiler_threads(const Trace& trace) {
   const std::uint32_t none = static_cast<std::uint32_t>(trace.threads.size());
-  std::uint32_t main = none;
-  std::uint32_t any = none;
-  for (const Event& event : trace.events) {
-    if (!has_own_thread(event.category)) continue;
-    if (is_step(trace.name(event))) return event.thread;
-    const Thread& thread = trace.threads[event.thread];
-    if (main == none && thread.tid == thread.pid) main = event.thread;
-    if (any == none) any = event.thread;
+  struct Found {
+    std::uint32_t step, main, any;
+  };
+  std::map<std::string_view, Found> ranks;
+  std::vector<Found*> rank_of;
+  std::vector<bool> is_main;
+  for (const Thread& thread : trace.threads) {
+    const auto [rank, pid] = rank_and_pid(trace.text(thread.pid));
+    rank_of.push_back(&ranks.try_emplace(rank, Found{none, none, none}).first->second);
+    is_main.push_back(pid == trace.text(thread.tid));
   }
-  return main != none ? main : any;
+  std::size_t open = ranks.size();  // ranks whose step() was not met yet
+  for (std::size_t i = 0; i < trace.events.size() && open > 0; ++i) {
+    const Event& event = trace.events[i];
+    Found& found = *rank_of[event.thread];
+    if (!has_own_thread(event.category) || found.step != none) continue;
+    if (found.main == none && is_main[event.thread]) found.main = event.thread;
+    if (found.any == none) found.any = event.thread;
+    if (!is_step(trace.name(event))) continue;
+    found.step = event.thread;
+    --open;
+  }
+  std::vector<std::uint32_t> threads;
+  for (const Found* found : rank_of) {
+    threads.push_back(found->step != none   ? found->step
+                      : found->main != none ? found->main
+                                            : found->any);
+  }
+  return threads;
 }
 
 }  // namespace
@@ -221,7 +250,7 @@ void OpTree::sort_events() {
 // Records the kernels of each op and who launched what. Returns the thread that each event nests
 // on: a runtime call's is that of its op.
 std::vector<std::uint32_t> OpTree::attribute() {
-  const std::uint32_t stopped_on = profiler_thread(*trace_);
+  const std::vector<std::uint32_t> stopped_on = profiler_threads(*trace_);
   std::vector<std::uint32_t> threads(trace_->events.size());
   struct Linked {
     std::int64_t id;
@@ -230,8 +259,9 @@ std::vector<std::uint32_t> OpTree::attribute() {
   std::vector<Linked> linked;
   for (const std::uint32_t i : order_) {
     const Event& event = trace_->events[i];
-    threads[i] =
-        has_own_thread(event.category) || event.external_id != 0 ? event.thread : stopped_on;
+    threads[i] = has_own_thread(event.category) || event.external_id != 0
+                     ? event.thread
+                     : stopped_on[event.thread];
     if (link(event) > 0) linked.push_back({link(event), i});
   }
   std::stable_sort(linked.begin(), linked.end(),
