@@ -26,7 +26,7 @@ std::string value_text(Unit unit, double value) {
     case Unit::time:
       return time_text(value);
     case Unit::bytes:
-      return size_text(static_cast<std::int64_t>(std::llround(value)));
+      return size_text(std::llround(std::clamp(value, -9e18, 9e18)));  // within 64 bits
     case Unit::share:
       return share_text(value);
     case Unit::count:

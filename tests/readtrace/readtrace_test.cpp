@@ -246,9 +246,10 @@ TEST_CASE("merge: one file, its ranks and shifts on stderr; refusals write nothi
   const Result merged = readtrace("merge " + a + " " + b + " -o " + out);
   CHECK(merged.exit_code == 0);
   CHECK(merged.out.empty());
-  CHECK_THAT(merged.err,
-             ContainsSubstring("rank 0 (by its name): " + a + ", times +0.000us, ids +0\n") &&
-                 ContainsSubstring("rank 1 (by its name): " + b + ", times +0.000us, ids +3\n"));
+  CHECK_THAT(
+      merged.err,
+      ContainsSubstring("rank 0 (by its name): " + a + ", times moved by 0.000us, ids by 0\n") &&
+          ContainsSubstring("rank 1 (by its name): " + b + ", times moved by 0.000us, ids by 3\n"));
   CHECK_THAT(readtrace("table " + out).out, ContainsSubstring("10.000us"));
 
   const std::string none = folder / "none.json";

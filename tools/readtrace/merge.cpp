@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "trace/numbers.h"
 
 namespace {
 
@@ -27,9 +28,9 @@ int run(const Options& options) {
   const trace::MergeReport report = trace::merge(options.inputs, options.output, options.align);
   for (const std::string& warning : report.warnings) std::cerr << "readtrace: " << warning << '\n';
   for (const trace::MergedFile& file : report.files) {
-    std::cerr << fmt::format("readtrace: rank {} (by {}): {}, times {:+.3f}us, ids +{}\n",
+    std::cerr << fmt::format("readtrace: rank {} (by {}): {}, times moved by {}us, ids by {}\n",
                              file.rank, file.rank_source, file.name,
-                             static_cast<double>(file.shift_ns) / 1000, file.id_offset);
+                             trace::microseconds_text(file.shift_ns), file.id_offset);
   }
   return report.complete() ? kDone : kReadInPart;
 }
