@@ -143,6 +143,14 @@ TEST_CASE("Times stay exact to the ns on one base") {
   CHECK_THAT(merged.text, ContainsSubstring("\"ts\": 5189756503247.834,") &&
                               ContainsSubstring("\"ts\": 5189756503247,"));
   CHECK(merged.report.warnings.empty());
+
+  // More digits than a double has.
+  const std::string late = "1712167891234567.125";
+  const Merged absolute =
+      merge({folder.write("rank0.json", rank_text(R"("baseTimeNanoseconds": 1,)", late)),
+             folder.write("rank1.json", rank_text(R"("baseTimeNanoseconds": 8,)", late))});
+  CHECK(start_of(absolute, 2) - start_of(absolute, 0) == 7);
+  CHECK_THAT(absolute.text, ContainsSubstring("\"ts\": 1712167891234567.132,"));
 }
 
 TEST_CASE("The table of the merged file is the sum of its parts' tables") {
