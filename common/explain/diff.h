@@ -2,9 +2,9 @@
 //
 // What differs between two recordings per step: GPU operations, ops, runtime calls, bytes, times.
 //
-//   const trace::OpTree a(before), b(after);   // two recordings of steps
-//   const explain::Diff diff = explain::diff(a, b, {});
-//   std::cout << explain::to_text(diff, {.name_a = "before.json", .name_b = "after.json"});
+//   const trace::Trace before = trace::read("a.json.gz"), after = trace::read("b.json.gz");
+//   const trace::OpTree a(before), b(after);
+//   std::cout << to_text(explain::diff(a, b, explain::diff_basis(a, b, std::nullopt, "")), {});
 //
 // Both files are divided on the same basis: by their steps, else by their forwards, else not at
 // all. One recording says nothing about significance; the spread over its own steps says how far
