@@ -59,22 +59,29 @@ std::string_view metadata_text(const trace::Trace& trace, std::string_view key) 
   return is_string ? json.substr(1, json.size() - 2) : std::string_view();
 }
 
-std::string about(const trace::Trace& trace) {
-  std::string text;
-  const auto line = [&text](std::string_view name, std::string_view value) {
+std::vector<AboutItem> about_items(const trace::Trace& trace) {
+  std::vector<AboutItem> items;
+  const auto add = [&items](std::string_view name, std::string_view value) {
     constexpr std::size_t kLongest = 200;  // a hostile file's device is as long as it likes
-    if (value.empty()) return;
-    text += fmt::format("{:<10}{}\n", name, trace::printable(value.substr(0, kLongest)));
+    if (!value.empty()) items.push_back({name, trace::printable(value.substr(0, kLongest))});
   };
-  line("Chapter", metadata_text(trace, "chapter"));
-  line("Variant", metadata_text(trace, "variant"));
-  line("Device", device_text(trace));
+  add("Chapter", metadata_text(trace, "chapter"));
+  add("Variant", metadata_text(trace, "variant"));
+  add("Device", device_text(trace));
   const std::string_view libtorch =
       metadata_text(trace, "libtorch");  // names its CUDA version, too
-  line("LibTorch", libtorch);
-  if (libtorch.empty()) line("CUDA", cuda_version(trace.metadata_value("cuda_runtime_version")));
-  line("Shape", metadata_text(trace, "shape"));
-  line("dtype", metadata_text(trace, "dtype"));
+  add("LibTorch", libtorch);
+  if (libtorch.empty()) add("CUDA", cuda_version(trace.metadata_value("cuda_runtime_version")));
+  add("Shape", metadata_text(trace, "shape"));
+  add("dtype", metadata_text(trace, "dtype"));
+  return items;
+}
+
+std::string about(const trace::Trace& trace) {
+  std::string text;
+  for (const AboutItem& item : about_items(trace)) {
+    text += fmt::format("{:<10}{}\n", item.name, item.value);
+  }
   return text;
 }
 

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trace/trace.h"
 
@@ -20,6 +21,13 @@ namespace explain {
 // A string of the metadata without its quotes, "" where there is none. JSON escapes stay as they
 // are; use trace::printable on a terminal.
 [[nodiscard]] std::string_view metadata_text(const trace::Trace& trace, std::string_view key);
+
+// One thing that is known about the run: "dtype", "bf16". Safe for a terminal.
+struct AboutItem {
+  std::string_view name;
+  std::string value;
+};
+[[nodiscard]] std::vector<AboutItem> about_items(const trace::Trace& trace);
 
 // One line per thing known, each with a newline: "Device    NVIDIA H200, compute capability 9.0,
 // 132 multiprocessors". Safe for a terminal.

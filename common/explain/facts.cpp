@@ -46,7 +46,7 @@ class Collector {
                  forwards_.call_of(event) == kNoEvent;
         });
     facts_.idle_share = idle_share();
-    facts_.peak_memory = peak_memory();
+    facts_.peak_memory = peak_memory(trace_);
     facts_.occupancy = longest_kernels_occupancy();
     facts_.relative_error = unquoted(trace_.metadata_value("relative_error"));
     finish_copies();
@@ -138,14 +138,6 @@ class Collector {
     return found ? std::optional(found->theoretical) : std::nullopt;
   }
 
-  [[nodiscard]] std::optional<std::int64_t> peak_memory() const {
-    const std::string_view text = trace_.metadata_value("peak_memory_bytes");
-    std::int64_t bytes = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-    return bytes;
-  }
-
   const trace::OpTree& tree_;
   const trace::Trace& trace_;
   const Forwards forwards_;
@@ -176,6 +168,14 @@ std::string gpu_operations_text(const Facts& facts) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> peak_memory(const trace::Trace& trace) {
+  const std::string_view text = trace.metadata_value("peak_memory_bytes");
+  std::int64_t bytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return bytes;
+}
 
 Facts facts(const trace::OpTree& tree, std::string_view label) {
   return Collector(tree, label).result();

@@ -55,6 +55,9 @@ struct Facts {
   std::vector<Copy> copies;         // what takes most time first
 };
 
+// The most memory that a forward used beyond its inputs, as the run wrote it into the file.
+[[nodiscard]] std::optional<std::int64_t> peak_memory(const trace::Trace& trace);
+
 [[nodiscard]] Facts facts(const trace::OpTree& tree, std::string_view label);
 
 // One fact a line, each with a newline.

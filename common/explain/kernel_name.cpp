@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "explain/kernel_name_grammars.h"
+#include "explain/text.h"
 #include "trace/printable.h"
 
 namespace explain {
@@ -74,15 +75,6 @@ std::string sentence(const KernelName& name) {
   return text;
 }
 
-// At most so many bytes, and no half letter of UTF-8 at the end.
-std::string shortened(std::string text, std::size_t most) {
-  if (text.size() <= most) return text;
-  std::size_t end = most - 3;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) --end;
-  text.resize(end);
-  return text + "...";
-}
-
 // What a figure has room for. Of a matmul's many names the numbers tell it from its neighbours.
 std::string short_name(const KernelName& name, const names::Symbol& symbol) {
   std::string text = name.operation;
@@ -94,7 +86,7 @@ std::string short_name(const KernelName& name, const names::Symbol& symbol) {
   if (name.family == KernelFamily::collective) text = name.author + " " + text;
   if (!name.dtype.empty()) text += " " + name.dtype;
   if (name.family == KernelFamily::matmul && !name.tile.empty()) text += " " + name.tile;
-  return shortened(std::move(text), 32);
+  return cut(text, 32);
 }
 
 }  // namespace
@@ -182,7 +174,7 @@ KernelName decode(std::string_view raw) {
   for (const names::Grammar read : kGrammars) {
     if (read(symbol, name)) break;
   }
-  name.sentence = shortened(sentence(name), 400);
+  name.sentence = cut(sentence(name), 400);
   name.short_name = short_name(name, symbol);
   return name;
 }

@@ -108,13 +108,6 @@ std::string wrapped(std::string_view text) {
   return lines + fmt::format("    {}\n", text);
 }
 
-std::string cut(std::string_view name) {
-  if (name.size() <= kColumns) return std::string(name);
-  std::size_t end = kColumns - 3;
-  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80) --end;  // inside UTF-8
-  return std::string(name.substr(0, end)) + "...";
-}
-
 std::string text_of(const KernelRow& row) {
   const bool has_launch = row.launch.block[0] > 0;
   // 0 registers say that the file has none, on AMD; then 0 bytes of shared memory are no figure.
@@ -131,7 +124,7 @@ std::string text_of(const KernelRow& row) {
                   time_text(row.total_us), share_text(row.share), row.calls, time_text(row.min_us),
                   time_text(row.median_us), time_text(row.max_us), sides_text(row.launch.grid),
                   sides_text(row.launch.block), registers, shared, share, limit_column(row));
-  text += fmt::format("    {}\n", cut(row.name));
+  text += fmt::format("    {}\n", cut(row.name, kColumns));
   std::string sentence = row.decoded.sentence;
   if (row.bytes > 0) sentence += ", " + size_text(row.bytes / row.calls) + " a call";
   if (has_launch && row.launches > 1) {

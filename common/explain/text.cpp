@@ -29,4 +29,11 @@ std::string share_text(double share) {
   return fmt::format("{:.1f}%", 100 * share);
 }
 
+std::string cut(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  std::size_t end = most - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) --end;  // inside UTF-8
+  return std::string(text.substr(0, end)) + "...";
+}
+
 }  // namespace explain

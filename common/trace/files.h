@@ -8,7 +8,9 @@
 //   trace::write_file("traces/01_naive/trace.json.gz", trace::gzip(json));
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -19,6 +21,23 @@ namespace trace {
 class WriteError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+};
+
+enum class Compression : std::uint8_t { none, gzip };
+
+// For what is too large to be one string: the file appears under its name when finish() is called,
+// and not at all where it is not. Throws WriteError.
+class FileWriter {
+ public:
+  FileWriter(const std::filesystem::path& path, Compression compression);
+  ~FileWriter();
+
+  void write(std::string_view bytes);
+  void finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 // Creates missing folders, writes to a temporary name in the same folder, reads it back, compares,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/numbers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -120,6 +122,13 @@ bool parse_integer(std::string_view text, std::int64_t& result) {
 
 bool parse_nanoseconds(std::string_view text, std::int64_t& result) {
   return parse<3>(text, result);
+}
+
+std::string microseconds_text(std::int64_t ns) {
+  const bool is_negative = ns < 0;
+  const std::uint64_t size =
+      is_negative ? 0 - static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns);
+  return fmt::format("{}{}.{:03}", is_negative ? "-" : "", size / 1000, size % 1000);
 }
 
 }  // namespace trace

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace trace {
@@ -20,5 +21,8 @@ namespace trace {
 
 // Microseconds, which is what `ts` and `dur` are whatever displayTimeUnit says, to nanoseconds.
 [[nodiscard]] bool parse_nanoseconds(std::string_view text, std::int64_t& result);
+
+// The way back: 1500 is "1.500", -1 is "-0.001".
+[[nodiscard]] std::string microseconds_text(std::int64_t ns);
 
 }  // namespace trace

@@ -89,8 +89,12 @@ class Window {
 
 class Reader {
  public:
-  Reader(Input input, std::size_t batch_size)
-      : input_(std::move(input)), batch_size_(batch_size), window_(input_), builder_(trace_) {}
+  Reader(Input input, std::size_t batch_size, EventSink* sink)
+      : input_(std::move(input)),
+        batch_size_(batch_size),
+        sink_(sink),
+        window_(input_),
+        builder_(trace_) {}
 
   Trace run() {
     window_.fetch(batch_size_);
@@ -213,15 +217,20 @@ class Reader {
     if (value.framing == Framing::whole && !value.is_held) {
       // Too large to be of any use here.
     } else if (value.framing == Framing::whole && simdjson::validate_utf8(text)) {
-      builder_.add_top_level(key, text);
+      add_top_level(key, text);
     } else if (value.is_held && value.framing != Framing::needs_more) {
       const Repair mended = mend();
       if (mended.framing != Framing::whole) return Framing::broken;
-      builder_.add_top_level(key, mended.text);
+      add_top_level(key, mended.text);
       value = {Framing::whole, mended.end, true};
     }
     window_.consume(value.end);
     return value.framing;
+  }
+
+  void add_top_level(const std::string& key, std::string_view text) {
+    builder_.add_top_level(key, text);
+    if (sink_ != nullptr) sink_->add_top_level(key, text);
   }
 
   // Behind damage at the top level: to the event list, where it is still to come.
@@ -245,6 +254,7 @@ class Reader {
 
   // The event list, behind its [. False where the input ends before it does.
   bool read_list() {
+    if (sink_ != nullptr) sink_->begin_list();
     while (true) {
       if (window_.offset() >= careful_until_) {
         window_.fetch(batch_size_);
@@ -406,7 +416,8 @@ class Reader {
     }
     // A list that ends before the text does was not the event list, or the list is over.
     const char* where = nullptr;
-    if (is_good && document.current_location().get(where) == simdjson::OUT_OF_BOUNDS) return true;
+    is_good = is_good && document.current_location().get(where) == simdjson::OUT_OF_BOUNDS;
+    if (is_good && (sink_ == nullptr || sink_->add(text, text.capacity()))) return true;
     builder_.rewind(mark);
     return false;
   }
@@ -473,6 +484,7 @@ class Reader {
 
   Input input_;
   std::size_t batch_size_;
+  EventSink* sink_;  // nullptr: there is none
   Window window_;
   Trace trace_;
   EventBuilder builder_;
@@ -486,8 +498,8 @@ class Reader {
 
 }  // namespace
 
-Trace read_in_batches(Input input, std::size_t batch_size) {
-  return Reader(std::move(input), batch_size).run();
+Trace read_in_batches(Input input, std::size_t batch_size, EventSink* sink) {
+  return Reader(std::move(input), batch_size, sink).run();
 }
 
 Trace read_text(std::string_view text) {

@@ -130,6 +130,12 @@ bool is_step(std::string_view name) {
   return name.starts_with("ProfilerStep#");
 }
 
+// "1234" of "rank 1: 1234", which is how merge.h names the processes of its ranks.
+std::string_view bare_pid(std::string_view pid) {
+  const std::size_t colon = pid.starts_with("rank ") ? pid.find(": ") : std::string_view::npos;
+  return colon == std::string_view::npos ? pid : pid.substr(colon + 2);
+}
+
 // The thread that stopped the profiler, for each process. PyTorch puts runtime calls and overhead
 // of no op there. The file does not name it: take the one that calls step(), else the main thread
 // (on Linux its tid is the pid), else any. Trace::threads.size() where no event has a thread of its
@@ -149,7 +155,9 @@ std::vector<std::uint32_t> profiler_threads(const Trace& trace, const Processes&
     Choice& choice = choices[processes.of(i)];
     const Thread& thread = trace.threads[event.thread];
     if (choice.stepping == none && is_step(trace.name(event))) choice.stepping = event.thread;
-    if (thread.tid == thread.pid) choose(choice.main, event.thread);
+    if (trace.text(thread.tid) == bare_pid(trace.text(thread.pid))) {
+      choose(choice.main, event.thread);
+    }
     choose(choice.any, event.thread);
   }
   std::vector<std::uint32_t> threads;

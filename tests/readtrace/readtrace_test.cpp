@@ -241,6 +241,75 @@ TEST_CASE("a full disk is said; a pipe that nobody reads ends it quietly") {
   CHECK(closed.err.empty());
 }
 
+TEST_CASE("diff: exit codes of a difference, of none, of a file that is not there or damaged") {
+  const Folder folder;
+  const std::string small = folder.write("small.json", kSmall);
+  std::string other_text = kSmall;
+  other_text.replace(other_text.find("aten::add"), 9, "aten::sub");
+  const std::string other = folder.write("other.json", other_text);
+  const std::string cut = folder.write("cut.json", kSmall.substr(0, kSmall.size() - 3));
+
+  const Result same = readtrace("diff " + small + " " + small);
+  CHECK(same.exit_code == 0);
+  CHECK_THAT(same.out, EndsWith("No difference.\n"));
+  CHECK(readtrace("diff --structure " + small + " - < " + small).exit_code == 0);
+  const Result differs = readtrace("diff " + small + " " + other);
+  CHECK(differs.exit_code == 0);
+  CHECK_THAT(differs.out, ContainsSubstring("aten::add") && ContainsSubstring("aten::sub"));
+  const Result structure = readtrace("diff --structure " + small + " " + other);
+  CHECK(structure.exit_code == 1);
+  CHECK_THAT(structure.out, ContainsSubstring("op aten::sub"));
+  const Result damaged = readtrace("diff --structure " + small + " " + cut);
+  CHECK(damaged.exit_code == 4);
+  CHECK_THAT(damaged.err, ContainsSubstring("cut.json: "));
+  CHECK(readtrace("diff " + cut + " " + small).exit_code == 4);
+  const Result missing = readtrace("diff " + small + " " + (folder / "missing.json"));
+  CHECK(missing.exit_code == 3);
+  CHECK(missing.out.empty());
+  CHECK_THAT(one_line(missing.err), ContainsSubstring("missing.json"));
+  for (const std::string& bad : {std::string("- -"), small + " " + other + " --per step",
+                                 small + " " + other + " --label nothing", small + " " + kNaive,
+                                 small, small + " " + other + " --format html"}) {
+    INFO(bad);
+    const Result result = readtrace("diff " + bad);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK_THAT(one_line(result.err), StartsWith("readtrace: "));
+  }
+  const Result markdown = readtrace("diff --format markdown " + small + " " + other);
+  CHECK_THAT(markdown.out, ContainsSubstring("| op | 1 | 0 | 2.0us | - |"));
+}
+
+TEST_CASE("merge: one file, its ranks and shifts on stderr; refusals write nothing") {
+  const Folder folder;
+  const std::string a = folder.write("rank0.json", kSmall), b = folder.write("rank1.json", kSmall);
+  const std::string out = folder / "all.json.gz";
+  const Result merged = readtrace("merge " + a + " " + b + " -o " + out);
+  CHECK(merged.exit_code == 0);
+  CHECK(merged.out.empty());
+  CHECK_THAT(
+      merged.err,
+      ContainsSubstring("rank 0 (by its name): " + a + ", times moved by 0.000us, ids by 0\n") &&
+          ContainsSubstring("rank 1 (by its name): " + b + ", times moved by 0.000us, ids by 3\n"));
+  CHECK_THAT(readtrace("table " + out).out, ContainsSubstring("10.000us"));
+
+  const std::string none = folder / "none.json";
+  const std::string cut = folder.write("rank2.json", kSmall.substr(0, kSmall.size() - 3));
+  CHECK(readtrace("merge " + a + " " + cut + " -o " + (folder / "part.json")).exit_code == 4);
+  for (const std::string& bad :
+       {a + " -o " + none, a + " " + a + " -o " + none, a + " " + out + " -o " + none, a + " " + b,
+        a + " " + b + " --align collective -o " + none,
+        a + " " + b + " --align sideways -o " + none, a + " " + b + " -o " + a}) {
+    INFO(bad);
+    const Result result = readtrace("merge " + bad);
+    CHECK(result.exit_code == 2);
+    CHECK_THAT(one_line(result.err), StartsWith("readtrace: "));
+  }
+  CHECK(readtrace("merge " + a + " " + (folder / "x.json") + " -o " + none).exit_code == 3);
+  CHECK(readtrace("merge " + a + " " + b + " -o /proc/none.json").exit_code == 1);
+  CHECK_FALSE(fs::exists(none));
+}
+
 TEST_CASE("readtrace runs where there is no LibTorch") {
   const Result result = readtrace("--version > /dev/null; ldd " READTRACE);
   CHECK(result.exit_code == 0);

@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "explain/steps.h"
 #include "trace/key_averages.h"
+#include "trace/merge.h"
 #include "trace/printable.h"
 #include "trace/reader.h"
 
@@ -52,6 +53,8 @@ int run(int argc, char** argv) {
   add_graph(app, command);
   add_health(app, command);
   add_tree(app, command);
+  add_diff(app, command);
+  add_merge(app, command);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help and --version
@@ -72,6 +75,8 @@ int main(int argc, char** argv) {
   } catch (const trace::TableError& error) {
     return complain(error.what(), kBadUsage);
   } catch (const explain::RangeError& error) {
+    return complain(error.what(), kBadUsage);
+  } catch (const trace::MergeError& error) {
     return complain(error.what(), kBadUsage);
   } catch (const trace::ReadError& error) {
     return complain(error.what(), kNotRead);
