@@ -30,6 +30,7 @@ constexpr Check kChecks[] = {
     clock_unit,
     overlaps_on_a_stream,
     one_long_operation,
+    longer_than_the_span,
     before_their_launch,
     launches_without_work,
     several_processes,

@@ -88,7 +88,9 @@ std::vector<HealthFinding> steps_of_devices(const HealthView& view) {
       device_of(index).expected.insert(step->number);
   const std::vector<std::int64_t> on_cpu = numbers_of(view);
   std::vector<HealthFinding> found;
-  for (const auto& [pid, device] : devices) {
+  for (const auto& item : devices) {
+    const auto& pid = item.first;
+    const auto& device = item.second;
     std::vector<std::int64_t> missing, alone;
     std::set_difference(device.expected.begin(), device.expected.end(), device.spans.begin(),
                         device.spans.end(), std::back_inserter(missing));

@@ -64,6 +64,26 @@ std::vector<HealthFinding> overlaps_on_a_stream(const HealthView& view) {
                                  "dependent launch)."}};
 }
 
+// Kineto writes how long it recorded as an event of its own (`Trace`).
+std::vector<HealthFinding> longer_than_the_span(const HealthView& view) {
+  std::int64_t span = 0;
+  for (const trace::Event& event : view.trace.events)
+    if (event.category == trace::Category::profiler_span) span = std::max(span, event.duration_ns);
+  Odd odd;
+  for (const std::uint32_t index : view.tree.order())
+    if (span > 0 && view.event(index).duration_ns > span)
+      odd.add(index, us(view.event(index).duration_ns));
+  if (odd.empty()) return {};
+  const auto detail = [&](std::uint32_t, double duration) {
+    return fmt::format(", {} in a recording of {}", time_text(duration), time_text(us(span)));
+  };
+  return {{.title = "events longer than the recording",
+           .count = odd.count(),
+           .examples = view.examples(odd, detail),
+           .meaning = "They began before it or their ends are wrong: shares of the total mean "
+                      "little."}};
+}
+
 std::vector<HealthFinding> one_long_operation(const HealthView& view) {
   constexpr double kLong = 0.2;       // of the GPU time
   constexpr double kMedians = 10;     // of its name

@@ -114,6 +114,7 @@ std::vector<HealthFinding> shared_ids(const HealthView& view);
 // health_time.cpp
 std::vector<HealthFinding> overlaps_on_a_stream(const HealthView& view);
 std::vector<HealthFinding> one_long_operation(const HealthView& view);
+std::vector<HealthFinding> longer_than_the_span(const HealthView& view);
 std::vector<HealthFinding> negative_self_times(const HealthView& view);
 std::vector<HealthFinding> overlaps_on_a_thread(const HealthView& view);
 // health_steps.cpp

@@ -203,13 +203,14 @@ std::string head_text(const Plan& plan) {
   const std::set<std::string_view> own = {"baseTimeNanoseconds", "displayTimeUnit", "traceName",
                                           "ranks", "merged"};
   std::string text = "{\n";
-  for (const auto& [key, json] : plan.inputs.front().top_level) {
+  for (const auto& item : plan.inputs.front().top_level) {
     const bool is_same =
         std::all_of(plan.inputs.begin(), plan.inputs.end(), [&](const RankFile& file) {
-          const std::string* other = find(file, key);
-          return other != nullptr && *other == json;
+          const std::string* other = find(file, item.first);
+          return other != nullptr && *other == item.second;
         });
-    if (is_same && !own.contains(key)) text += fmt::format("\"{}\": {},\n", key, json);
+    if (is_same && !own.contains(item.first))
+      text += fmt::format("\"{}\": {},\n", item.first, item.second);
   }
   text += fmt::format("\"deviceProperties\": {},\n", devices_text(plan.inputs));
   const std::string* unit = find(plan.inputs.front(), "displayTimeUnit");

@@ -204,6 +204,11 @@ TEST_CASE("Durations that cannot be, kernels without a time, decimals without ze
   const trace::Trace absurd = written({op(1'005, 2'005, 1), op(0, 90'000'000'000'000, 2)});
   check_fault(absurd, "longer than the recording", 1);
   CHECK_THAT(text_of(absurd), ContainsSubstring("The longest says 90000.000s."));
+  // written() records for 1 ms.
+  const trace::Trace beyond = written({op(5, 1'100'005, 1)});
+  check_note(beyond, "events longer than the recording", 1);
+  CHECK_THAT(text_of(beyond), ContainsSubstring("1.100ms in a recording of 1.000ms"));
+  check_silent(written({op(5, 1'000'005, 1)}), "events longer than the recording");
   auto events = sound();
   events[7].start = events[7].end = 0;
   check_fault(written(events), "without a time", 1);

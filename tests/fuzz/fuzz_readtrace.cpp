@@ -3,24 +3,39 @@
 // The fuzz target: the first byte of an input chooses a command of readtrace, the rest is the file.
 // Nothing that a file holds may crash, hang, leak or use more memory than the file's size allows.
 // What a command refuses with one of its own exceptions is fine.
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <iterator>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "explain/about.h"
+#include "explain/diff.h"
+#include "explain/execution_trace.h"
 #include "explain/facts.h"
 #include "explain/figure.h"
 #include "explain/finding.h"
 #include "explain/forwards.h"
+#include "explain/health.h"
 #include "explain/kernels.h"
+#include "explain/op_graph.h"
+#include "explain/op_graph_svg.h"
+#include "explain/op_graph_text.h"
 #include "explain/op_tree_text.h"
 #include "explain/quiz.h"
 #include "explain/steps.h"
+#include "explain/structure.h"
 #include "trace/batches.h"
 #include "trace/key_averages.h"
+#include "trace/merge.h"
 #include "trace/reader.h"
+#include "trace/stream_overlaps.h"
 #include "trace/table_formats.h"
 #include "trace/tree.h"
 
@@ -73,8 +88,55 @@ void figure(std::string_view text) {
   (void)explain::figure(trace, {.from_us = 0, .to_us = 50, .width = 300});
 }
 
+void health(std::string_view text) {
+  (void)explain::to_text(explain::health(trace::read_text(text), 3));
+}
+
+void clipped(std::string_view text) {
+  trace::Trace trace = trace::read_text(text);
+  (void)trace::clip_overlaps(trace);
+  (void)trace::key_averages(trace).table();
+}
+
+// The file and its second half, which most of the time is a damaged file.
+void diff(std::string_view text) {
+  const trace::Trace first = trace::read_text(text);
+  const trace::Trace second = trace::read_text("[" + std::string(text.substr(text.size() / 2)));
+  const trace::OpTree a(first), b(second);
+  const explain::DiffBasis basis = explain::diff_basis(a, b, explain::Basis::recording, "");
+  (void)to_text(explain::diff(a, b, basis), {.all = true});
+  (void)to_text(explain::diff(a, a, explain::diff_basis(a, a, std::nullopt, "")),
+                {.format = explain::DiffFormat::markdown});
+  (void)to_text(explain::structure_diff(a, b, basis), {});
+}
+
+void graph(std::string_view text) {
+  const explain::OpGraph graph = explain::op_graph(explain::parse_execution_trace(text), {});
+  (void)explain::op_graph_dot(graph);
+  (void)explain::op_graph_svg(graph);
+}
+
+void merge(std::string_view text) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path();
+  const std::string pid = std::to_string(::getpid());
+  const std::filesystem::path a = folder / ("fuzz_rank0_" + pid + ".json"),
+                              b = folder / ("fuzz_rank1_" + pid + ".json"),
+                              out = folder / ("fuzz_merged_" + pid + ".json");
+  std::ofstream(a, std::ios::binary) << text;
+  std::ofstream(b, std::ios::binary) << text.substr(text.size() / 3);
+  for (const trace::Align align : {trace::Align::clock, trace::Align::collective}) {
+    try {
+      (void)trace::merge({a, b}, out, align);
+      (void)trace::key_averages(trace::read(out)).table();
+    } catch (const trace::MergeError&) {
+    } catch (const trace::ReadError&) {
+    }
+  }
+}
+
 using Command = void (*)(std::string_view);
-constexpr Command kCommands[] = {table, small_batches, kernels, tree, explained, quiz, figure};
+constexpr Command kCommands[] = {table,  small_batches, kernels, tree, explained, quiz,
+                                 figure, health,        clipped, diff, graph,     merge};
 
 }  // namespace
 

@@ -46,13 +46,20 @@ def shortened(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--commands", type=int, default=16)
+    parser.add_argument("--commands", type=int, default=12)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     seeds = dict(ODD)
     for folder in ("tests/data/pytorch", "docs/results"):
         for path in sorted((ROOT / folder).glob("*.json.gz")):
+            if path.name.endswith(".graph.json.gz"):
+                continue
             seeds[path.name.removesuffix(".json.gz")] = shortened(path)
+    for path in (ROOT / "docs/results").glob("*.graph.json.gz"):
+        document = json.loads(gzip.decompress(path.read_bytes()))
+        for first in range(0, len(document["nodes"]), 4):
+            document_part = {**document, "nodes": document["nodes"][first:first + 4]}
+            seeds[f"graph_{first}"] = json.dumps(document_part, separators=(",", ":"))
     for name, text in seeds.items():
         for command in range(args.commands):
             (args.out / f"{name}.{command}").write_bytes(bytes([command]) + text.encode())

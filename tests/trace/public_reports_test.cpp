@@ -8,9 +8,11 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trace/key_averages.h"
 #include "trace/reader.h"
+#include "trace/stream_overlaps.h"
 #include "trace/tree.h"
 
 using Catch::Matchers::ContainsSubstring;
@@ -203,6 +205,17 @@ TEST_CASE("kineto#646, pytorch#124080, #150131, HTA#325: durations that cannot b
   // A step of seconds in a recording of milliseconds stays.
   CHECK(trace::read_text(file(op("a") + R"(,{"ph": "X", "name": "step", "ts": 5, "dur": 13e6})"))
             .report.absurd_durations.count == 0);
+}
+
+TEST_CASE("TraceLens#669, Hyperloom#1116: kernels that last over the next ones on their stream") {
+  Trace trace = trace::read_text(file(kernel("long", 10, 2e6, R"("stream": 7)") + "," +
+                                      kernel("next", 15, 3, R"("stream": 7)")));
+  const std::vector<trace::Overlap> overlaps = trace::stream_overlaps(trace);
+  REQUIRE(overlaps.size() == 1);
+  CHECK(overlaps[0].excess_ns == 1'999'995'000);
+  CHECK(find_row(trace::key_averages(trace), "long")->device_time_total == 2e6);  // as it stands
+  CHECK(trace::clip_overlaps(trace) == 1'999'995'000);
+  CHECK(find_row(trace::key_averages(trace), "long")->device_time_total == 5);
 }
 
 TEST_CASE("pytorch#101861, #128479, #129554: children that end after their parents") {

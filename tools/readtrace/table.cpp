@@ -11,6 +11,7 @@
 #include "trace/key_averages.h"
 #include "trace/printable.h"
 #include "trace/reader.h"
+#include "trace/stream_overlaps.h"
 #include "trace/table_formats.h"
 
 namespace {
@@ -19,6 +20,7 @@ struct Options {
   std::string path;
   std::string format = "torch";
   bool is_limited = false;  // --row-limit was given
+  bool clip_overlaps = false;
   trace::AveragesOptions averages;
   std::string name_width = "55";
   std::string shapes_width = "80";
@@ -45,7 +47,8 @@ int run(Options& options) {
   options.table.max_shapes_column_width = width(options.shapes_width);
   trace::check(options.table);
 
-  const trace::Trace trace = trace::read(options.path);
+  trace::Trace trace = trace::read(options.path);
+  if (options.clip_overlaps) trace::clip_overlaps(trace);
   for (const std::string& warning : trace.report.warnings)
     std::cerr << "readtrace: " << warning << '\n';
   const trace::Averages averages = trace::key_averages(trace, options.averages);
@@ -96,6 +99,9 @@ void add_table(CLI::App& app, std::function<int()>& command) {
                   "only rows whose first call has no op around it");
   table->add_option("--time-unit", options->table.time_unit, "one unit for all times")
       ->check(CLI::IsMember({"s", "ms", "us"}));
+  table->add_flag("--clip-overlaps", options->clip_overlaps,
+                  "end a GPU operation where the next one on its stream begins: for files whose "
+                  "durations are wrong (readtrace health says so)");
   CLI::Option* header = table->add_option("--header", options->header, "a line above the table");
   table->callback([options, table, header, limit, &command] {
     const bool is_for_programs = options->format == "csv" || options->format == "json";
