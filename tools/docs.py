@@ -12,6 +12,7 @@ A page holds markers, and what stands between a marker and its end is replaced. 
     <!-- fill: table RECORDING.txt rows=8 columns="Name,CUDA total" -->   head of a profiler table
     <!-- fill: explain RECORDING.json.gz -->                facts and findings, by readtrace
     <!-- fill: readtrace tree RECORDING.json.gz --step 2 -->        what a command prints
+    <!-- fill: merge A.json.gz B.json.gz --align start -->  what merging says
     <!-- fill: figure RECORDING.json.gz step=2 alt="what it shows" -->   a timeline, drawn into docs/figures/,
                                                             and a narrow one for phones; part=cpu: only as
                                                             long as the CPU was in that step; us=0-5000
@@ -55,6 +56,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 import tables
@@ -132,6 +134,17 @@ def printed_by_readtrace(*arguments):
 
 def readtrace(*arguments):
     return code_block(printed_by_readtrace(*arguments))
+
+
+def merge(*arguments):
+    """What readtrace merge says of the files; what it writes is thrown away."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [ROOT / "build" / "readtrace", "merge", *(RESULTS + word if word.endswith(".gz") else word for word in arguments),
+                   "-o", pathlib.Path(folder) / "merged.json"]
+        result = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
+    if result.returncode != 0:
+        raise DocsError(f"readtrace merge: {result.stderr.strip()}")
+    return code_block(result.stderr)
 
 
 def explain(name):
@@ -297,8 +310,8 @@ def quotient(name, key, divisor, spec=".2f"):
 
 
 FIGURES = {}  # file under docs/ -> what must stand in it, for the figures that pages show
-BLOCKS = {"table": table, "explain": explain, "figure": figure, "graph": graph, "readtrace": readtrace, "code": code, "part": part, "diff": diff,
-          "lines": lines, "chapters": chapters}
+BLOCKS = {"table": table, "explain": explain, "figure": figure, "graph": graph, "readtrace": readtrace, "merge": merge,
+          "code": code, "part": part, "diff": diff, "lines": lines, "chapters": chapters}
 INLINES = {"fact": fact, "cell": cell, "json": json_value, "ratio": ratio, "readtrace": found, "text": text,
            "beside": beside, "quotient": quotient}
 
@@ -307,7 +320,7 @@ def call(functions, words):
     command, *words = words
     if command not in functions:
         raise DocsError(f"no such marker: {command}")
-    if command == "readtrace":
+    if command in ("readtrace", "merge"):
         return functions[command](*words)
     named = dict(word.split("=", 1) for word in words if re.match(r"[a-z]+=", word))
     try:
