@@ -3,7 +3,7 @@
 // The traces of a job's ranks as one file, which Perfetto, HTA and this project's own tools read.
 //
 //   const auto report = trace::merge({"rank0.json.gz", "rank1.json.gz"}, "all.json.gz", {});
-//   for (const trace::MergedFile& file : report.files) use(file.rank, file.shift_ns);
+//   for (const trace::MergedFile& file : report.files) std::cout << file.rank << file.shift_ns;
 //   for (const std::string& warning : report.warnings) std::cerr << warning << '\n';
 //
 // Every event is passed on as it stands but for what tells the ranks apart: a process 1234 becomes

@@ -3,9 +3,9 @@
 // What a file is that is no trace: people take one for the other, and the name of what they have
 // tells them what to do.
 //
-//   trace::kind_of_bytes("\x80\x04");                   // "a Python pickle; ..."
-//   trace::kind_of_object({"segments", "device_traces"});  // "an allocator snapshot; ..."
-//   trace::kind_of_object({"a"}).empty();                // nothing is known
+//   std::cout << trace::kind_of_bytes("\x80\x04");           // "a Python pickle (...); ..."
+//   std::cout << trace::kind_of_object({"schema", "nodes"});  // "an execution trace; ..."
+//   assert(trace::kind_of_object({"a"}).empty());             // nothing is known
 #pragma once
 
 #include <string>

@@ -3,9 +3,9 @@
 // Which process (rank) an event belongs to, in a file that somebody made of the traces of several.
 // Their ids may be the same, so an id joins two events of one process only.
 //
-//   trace::Processes processes(trace);
-//   if (processes.count() > 1) ...                                // a merged file
-//   if (processes.of(kernel) == processes.of(op)) ...             // their ids may be compared
+//   const trace::Processes processes(trace);
+//   if (processes.count() > 1) std::cout << "the traces of several processes in one file";
+//   assert(processes.of(0) == processes.of(1));  // then the ids of events 0 and 1 may be compared
 //
 // A process is a pid under which ops ran. What ran on a GPU has the device for its pid: it belongs
 // to the process in whose part of the file it stands, and where the parts are mixed to the only

@@ -2,9 +2,9 @@
 //
 // The table for programs: every attribute of every row, under names that stay, with their units.
 //
-//   const trace::Averages averages = trace::key_averages(trace::read("trace.json"));
 //   std::cout << trace::csv(averages, {.sort_by = "cuda_time_total"});
 //   std::cout << trace::json(averages, {.row_limit = 10});
+//   std::cout << trace::markdown(averages);
 //
 // Columns (csv: one header line, RFC 4180; json: the keys of each object in "rows"):
 //   name, on_device, is_annotation, is_async, is_top_level, calls,

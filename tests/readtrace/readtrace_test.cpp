@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdlib>
@@ -115,6 +116,40 @@ TEST_CASE("the options of table") {
   CHECK(table("--max-name-column-width none --max-shapes-column-width none") == table(""));
   CHECK(table("--group-by-input-shape") == table(""));  // no shapes were recorded
   CHECK(readtrace("table - < " + trace).out == table(""));
+}
+
+TEST_CASE("the formats of table: all rows for programs, and what does not fit is refused") {
+  const Result csv = readtrace("table " + kNaive + " --format csv");
+  CHECK(csv.exit_code == 0);
+  CHECK_THAT(csv.out, StartsWith("name,on_device,"));
+  const Result limited = readtrace("table " + kNaive + " --format csv --row-limit 2");
+  CHECK(std::count(limited.out.begin(), limited.out.end(), '\n') == 3);
+  CHECK(std::count(csv.out.begin(), csv.out.end(), '\n') > 20);
+  CHECK_THAT(readtrace("table " + kNaive + " --format json").out, StartsWith("{\n\"device\": "));
+  CHECK_THAT(readtrace("table " + kNaive + " --format markdown").out, StartsWith("| Name |"));
+  for (const std::string option : {"--time-unit ms", "--header x", "--max-name-column-width 9"}) {
+    const Result refused = readtrace("table " + kNaive + " --format csv " + option);
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.out.empty());
+    CHECK_THAT(refused.err, ContainsSubstring("torch and markdown"));
+  }
+  CHECK(readtrace("table " + kNaive + " --format xml").exit_code == 2);
+}
+
+TEST_CASE("table: what it counts otherwise than torch, on request only") {
+  const Folder folder;
+  const std::string path = folder.write("t.json", R"({"traceEvents": [
+{"ph": "X", "cat": "cuda_runtime", "name": "cudaGraphLaunch", "pid": 1, "tid": 1, "ts": 1, "dur": 2, "args": {"correlation": 3}},
+{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 4, "dur": 100, "args": {"correlation": 3, "stream": 7}},
+{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 14, "dur": 5, "args": {"correlation": 3, "stream": 7}}]})");
+  const std::string torch = readtrace("table " + path).out;
+  CHECK_THAT(torch, ContainsSubstring("Self CUDA time total: 105.000us"));
+  const std::string both =
+      readtrace("table " + path + " --clip-overlaps --graph-kernels-to-launch").out;
+  CHECK_THAT(both, ContainsSubstring("Self CUDA time total: 15.000us"));
+  CHECK(torch.find("0.00%       0.000us") != std::string::npos);
+  CHECK(std::count(both.begin(), both.end(), '\n') == std::count(torch.begin(), torch.end(), '\n'));
+  CHECK_THAT(both, ContainsSubstring("15.000us      15.000us"));  // the launch's, total and average
 }
 
 TEST_CASE("help and version") {
