@@ -96,7 +96,7 @@ Why why(const HealthView& view, std::uint32_t index, const std::vector<std::int6
 
 std::vector<HealthFinding> unattributed(const HealthView& view) {
   if (view.operations.empty() || view.is_merged) return {};
-  if (!view.has_ops) {
+  if (!view.has_ops && !view.launches.has_calls()) {
     return {{.title = "unattributed, for the file has no ops of the CPU: GPU operations",
              .count = static_cast<std::int64_t>(view.operations.size()),
              .share = gpu_share_text(view, view.gpu_us),

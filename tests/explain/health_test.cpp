@@ -318,6 +318,13 @@ TEST_CASE("GPU operations that no op owns, by reason") {
   check_silent(written(sound()), "unattributed");
 }
 
+TEST_CASE("Replays of a CUDA graph without any op are no recording of the GPU alone") {
+  const trace::Trace trace = written(
+      {call("cudaGraphLaunch", 1'000, 5), kernel(3'000, 4'000, 5), kernel(4'000, 5'000, 5)});
+  check_note(trace, "launched by a CUDA graph", 2);
+  check_silent(trace, "no ops of the CPU");
+}
+
 TEST_CASE("A recording of the GPU alone says so once") {
   const trace::Trace trace = written({kernel(1'000, 2'005, 1), kernel(3'000, 4'000, 2)});
   check_note(trace, "no ops of the CPU", 2);
