@@ -18,8 +18,7 @@ class App;
 
 enum ExitCode {
   kDone = 0,
-  kFailed =
-      1,  // a difference, a fault of the file, a failed check, output that could not be written
+  kFailed = 1,      // a difference, a fault of the file, output that could not be written
   kBadUsage = 2,    // an option or a value that does not exist
   kNotRead = 3,     // not one whole event could be read
   kReadInPart = 4,  // a damaged file: what could be saved was printed
