@@ -265,7 +265,7 @@ TEST_CASE("The flat schema of PyTorch 2.0 gives the same graph") {
   CHECK(node_named(graph, "aten::add_").in_place);
 }
 
-TEST_CASE("--label takes one annotation, and says what there is where it has no op") {
+TEST_CASE("A label takes one annotation, and says what there is where it has no op") {
   const std::vector<std::string> nodes = {
       annotation(2, 1, "first"), op(3, 2, "aten::exp", {{5, 6}}, {{7, 8}}),
       annotation(4, 1, "second"), op(5, 4, "aten::neg", {{7, 8}}, {{9, 10}}),
