@@ -174,7 +174,7 @@ TEST_CASE("A shape that cannot fit is refused before anything is allocated") {
   CHECK_THAT(refusal({"--seq", "1000000000000"}, machine_with({})), ContainsSubstring("GiB"));
 }
 
-TEST_CASE("--help is not an error and names every option once") {
+TEST_CASE("The option --help is not an error and names every option once") {
   try {
     (void)parse({"--help"}, machine_with({}));
     FAIL("--help did not end the program");

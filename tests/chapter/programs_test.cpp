@@ -138,7 +138,7 @@ TEST_CASE("A chapter prints its table, writes its files, and the file reproduces
   CHECK(std::distance(fs::directory_iterator(stem.parent_path()), fs::directory_iterator()) == 2);
 }
 
-TEST_CASE("--graph writes the ops of one forward and changes nothing else") {
+TEST_CASE("The option --graph writes the ops of one forward and changes nothing else") {
   const auto [name, arguments, variant, expected] = GENERATE(
       std::tuple("01_naive", "", "naive",
                  Names{"aten::bmm", "aten::mul", "aten::clone", "aten::masked_fill_",
