@@ -29,20 +29,21 @@ std::optional<HealthFinding> find(const trace::Trace& trace, std::string_view ti
   return std::nullopt;
 }
 
-void check_fault(const trace::Trace& trace, std::string_view title, std::int64_t count) {
+void check_finding(const trace::Trace& trace, std::string_view title, std::int64_t count,
+                   Severity severity) {
   INFO(title);
   const auto finding = find(trace, title);
   REQUIRE(finding);
-  CHECK(finding->severity == Severity::fault);
+  CHECK(finding->severity == severity);
   CHECK(finding->count == count);
 }
 
+void check_fault(const trace::Trace& trace, std::string_view title, std::int64_t count) {
+  check_finding(trace, title, count, Severity::fault);
+}
+
 void check_note(const trace::Trace& trace, std::string_view title, std::int64_t count) {
-  INFO(title);
-  const auto finding = find(trace, title);
-  REQUIRE(finding);
-  CHECK(finding->severity == Severity::note);
-  CHECK(finding->count == count);
+  check_finding(trace, title, count, Severity::note);
 }
 
 void check_silent(const trace::Trace& trace, std::string_view title) {

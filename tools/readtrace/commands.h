@@ -15,6 +15,9 @@
 namespace CLI {
 class App;
 }
+namespace trace {
+struct Trace;
+}
 
 enum ExitCode {
   kDone = 0,
@@ -34,6 +37,10 @@ void add_graph(CLI::App& app, std::function<int()>& command);
 void add_merge(CLI::App& app, std::function<int()>& command);
 void add_diff(CLI::App& app, std::function<int()>& command);
 void add_tree(CLI::App& app, std::function<int()>& command);
+
+// What reading a trace cost, one sentence each on standard error; and the exit code that says so.
+void print_warnings(const trace::Trace& trace);
+[[nodiscard]] ExitCode done(const trace::Trace& trace);
 
 // Writes all of `text` to standard output. False if that failed, after a sentence on standard
 // error; silently where the reader of a pipe has seen enough and left.

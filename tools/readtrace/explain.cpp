@@ -24,8 +24,7 @@ struct Options {
 
 int run(const Options& options) {
   const trace::Trace trace = trace::read(options.path);
-  for (const std::string& warning : trace.report.warnings)
-    std::cerr << "readtrace: " << warning << '\n';
+  print_warnings(trace);
   const trace::OpTree tree(trace);
   const std::string label = options.label.empty() ? explain::forward_label(tree) : options.label;
   const explain::Facts facts = explain::facts(tree, label);
@@ -36,7 +35,7 @@ int run(const Options& options) {
   const std::string text = explain::about(trace) + '\n' + explain::to_text(facts) + '\n' +
                            explain::to_text(explain::findings(tree, facts));
   if (!print(text)) return kFailed;
-  return trace.report.complete() ? kDone : kReadInPart;
+  return done(trace);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include "explain/figure.h"
 
 #include <CLI/CLI.hpp>
-#include <iostream>
 #include <memory>
 #include <string>
 
@@ -22,15 +21,14 @@ struct Options {
 
 int run(const Options& options) {
   const trace::Trace trace = trace::read(options.path);
-  for (const std::string& warning : trace.report.warnings)
-    std::cerr << "readtrace: " << warning << '\n';
+  print_warnings(trace);
   const std::string svg = explain::figure(trace, options.figure);
   if (!options.output.empty()) {
     trace::write_file(options.output, svg);
   } else if (!print(svg)) {
     return kFailed;
   }
-  return trace.report.complete() ? kDone : kReadInPart;
+  return done(trace);
 }
 
 }  // namespace

@@ -30,15 +30,14 @@ explain::KernelOrder order_of(const std::string& name) {
 
 int run(const Options& options) {
   const trace::Trace trace = trace::read(options.path);
-  for (const std::string& warning : trace.report.warnings)
-    std::cerr << "readtrace: " << warning << '\n';
+  print_warnings(trace);
   const std::string text =
       to_text(explain::kernels(trace), {.order = order_of(options.order), .limit = options.limit});
   if (text.empty())
     std::cerr << "readtrace: no kernels: " << trace::printable(options.path)
               << " holds nothing that ran on a GPU\n";
   if (!print(text)) return kFailed;
-  return trace.report.complete() ? kDone : kReadInPart;
+  return done(trace);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <exception>
 #include <functional>
 #include <iostream>
+#include <string>
 #include <string_view>
 
 #include "commands.h"
@@ -18,6 +19,15 @@
 #include "trace/merge.h"
 #include "trace/printable.h"
 #include "trace/reader.h"
+
+void print_warnings(const trace::Trace& trace) {
+  for (const std::string& warning : trace.report.warnings)
+    std::cerr << "readtrace: " << warning << '\n';
+}
+
+ExitCode done(const trace::Trace& trace) {
+  return trace.report.complete() ? kDone : kReadInPart;
+}
 
 bool print(std::string_view text) {
   errno = 0;

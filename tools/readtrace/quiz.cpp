@@ -40,9 +40,8 @@ bool can_ask(const Options& options) {
 
 int run(const Options& options) {
   const trace::Trace trace = trace::read(options.path);
-  for (const std::string& warning : trace.report.warnings)
-    std::cerr << "readtrace: " << warning << '\n';
-  const int done = trace.report.complete() ? kDone : kReadInPart;
+  print_warnings(trace);
+  const int done_code = done(trace);
 
   const std::string chapter(explain::metadata_text(trace, "chapter"));
   if (chapter.empty()) {
@@ -63,14 +62,14 @@ int run(const Options& options) {
       const std::string text = explain::to_text(questions) +
                                "This is no terminal to ask in: answer with --guess and one answer "
                                "per question, commas between.\n";
-      return print(text) ? done : kFailed;
+      return print(text) ? done_code : kFailed;
     }
     auto answers = explain::ask(questions, std::cin, std::cout);
     if (!answers) return complain("the input ended before the last answer");
     guesses = std::move(*answers);
   }
   if (const auto wrong = explain::check_guesses(questions, guesses)) return complain(*wrong);
-  return print(explain::graded_text(questions, tree, facts, guesses)) ? done : kFailed;
+  return print(explain::graded_text(questions, tree, facts, guesses)) ? done_code : kFailed;
 }
 
 }  // namespace

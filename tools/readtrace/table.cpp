@@ -49,15 +49,14 @@ int run(Options& options) {
 
   trace::Trace trace = trace::read(options.path);
   if (options.clip_overlaps) trace::clip_overlaps(trace);
-  for (const std::string& warning : trace.report.warnings)
-    std::cerr << "readtrace: " << warning << '\n';
+  print_warnings(trace);
   const trace::Averages averages = trace::key_averages(trace, options.averages);
   const std::string text = text_of(averages, options);
   if (averages.rows.empty())
     std::cerr << "readtrace: no table: " << trace::printable(options.path)
               << " holds no ops, calls or kernels\n";
   if (!print(text)) return kFailed;
-  return trace.report.complete() ? kDone : kReadInPart;
+  return done(trace);
 }
 
 }  // namespace

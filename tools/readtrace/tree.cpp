@@ -2,7 +2,6 @@
 //
 // readtrace tree TRACE: one step as an indented tree of ops, calls and GPU operations.
 #include <CLI/CLI.hpp>
-#include <iostream>
 #include <memory>
 #include <string>
 
@@ -19,10 +18,9 @@ struct Options {
 
 int run(const Options& options) {
   const trace::Trace trace = trace::read(options.path);
-  for (const std::string& warning : trace.report.warnings)
-    std::cerr << "readtrace: " << warning << '\n';
+  print_warnings(trace);
   if (!print(explain::op_tree_text(trace::OpTree(trace), options.tree))) return kFailed;
-  return trace.report.complete() ? kDone : kReadInPart;
+  return done(trace);
 }
 
 }  // namespace
