@@ -43,7 +43,8 @@ __global__ void __launch_bounds__(32 * kMergeWarps) merge(const __grid_constant_
   Merged<R> merged;
   for (int first = warp; first < share.blocks; first += kMergeWarps * kPartsAtOnce) {
     // Loads for several parts are under way before the first is used.
-    float part[kPartsAtOnce][R], lse[kPartsAtOnce];
+    alignas(16) float part[kPartsAtOnce][R];
+    float lse[kPartsAtOnce];
 #pragma unroll
     for (int i = 0; i < kPartsAtOnce; ++i) {
       const Part<D> from(call, row, min(first + i * kMergeWarps, share.blocks - 1));

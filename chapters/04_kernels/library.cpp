@@ -3,7 +3,7 @@
 // The kernels as an op of LibTorch's dispatcher, in a library of its own that is loaded at run
 // time. Loading it runs the two TORCH_LIBRARY blocks below, and from then on the op can be called
 // by its name, from C++ and from Python (torch.ops.load_library), and stands in tables and traces
-// like any other.
+// like any other. A second op, for key-value caches, is in decode_op.cpp.
 //
 // What the kernels do not check is checked here, once, in sentences: they see only pointers.
 #include <ATen/Functions.h>

@@ -17,7 +17,8 @@
 #include "versions.h"
 #ifdef KERNELS_HAVE_CUDA
 #include <ATen/cuda/CUDAGraph.h>
-#include <c10/cuda/CUDAGuard.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #endif
 
 using Catch::Matchers::ContainsSubstring;
@@ -281,7 +282,8 @@ TEST_CASE("decode on a GPU: a captured graph follows the lengths and the table")
   at::cuda::CUDAGraph graph;
   Tensor out, lse;
   {
-    const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromPool());
+    const c10::impl::VirtualGuardImpl cuda(c10::kCUDA);
+    const c10::StreamGuard guard(cuda.getStreamFromGlobalPool(like.device()));
     decode()(q, pages.k, pages.v, lengths, pages.table);  // modules load at the first call
     graph.capture_begin();
     std::tie(out, lse) = decode()(q, pages.k, pages.v, lengths, pages.table);
