@@ -25,6 +25,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -149,6 +150,8 @@ Contenders contenders_of(const kernels::DecodeOp& decode, const Shape& s, bool o
   return result;
 }
 
+constexpr const char* kColumns[] = {"math", "efficient", "flash", "expanded", "cudnn", "decode"};
+
 struct Row {
   std::map<std::string, double> us;
   double ratio = 0;  // of decode's speed to that of the fastest of the others
@@ -213,9 +216,70 @@ std::string json_of(const Shape& s, const Row& row, double bytes) {
     us += fmt::format("{}\"{}\": {:.2f}", us.empty() ? "" : ", ", name, time);
   }
   return fmt::format(
-      "  {{\"B, H/Hkv, T, D\": \"{}\", \"bytes\": {:.0f}, \"us\": {{{}}}, \"gb_per_s\": {:.0f}, "
+      "  \"{}_{}_{}_{}_{}\": {{\"bytes\": {:.0f}, \"us\": {{{}}}, \"gb_per_s\": {:.0f}, "
       "\"fastest_backend\": \"{}\", \"speed_to_fastest\": {:.3f}}}",
-      text_of(s), bytes, us, bytes / row.us.at("decode") * 1e-3, row.fastest, row.ratio);
+      s.B, s.H, s.Hkv, s.T, s.D, bytes, us, bytes / row.us.at("decode") * 1e-3, row.fastest,
+      row.ratio);
+}
+
+void print_head(const prof::Machine& machine, const std::string& device, int rounds) {
+  fmt::print("{}, driver {}, LibTorch {}; median of {} rounds, cold L2 cache; us\n", device,
+             machine.driver_version.empty() ? "none" : machine.driver_version,
+             machine.libtorch_version, rounds);
+  fmt::print("{:<22}{:>8}", "B, H/Hkv, T, D", "MB");
+  for (const char* column : kColumns) fmt::print("{:>10}", column);
+  fmt::print("{:>8}{:>12}\n", "GB/s", "of fastest");
+}
+
+void print_row(const Shape& shape, const Row& row, double bytes) {
+  fmt::print("{:<22}{:>8.0f}", text_of(shape), bytes * 1e-6);
+  for (const char* column : kColumns) {
+    const auto found = row.us.find(column);
+    fmt::print("{:>10}", found == row.us.end() ? "-" : fmt::format("{:.1f}", found->second));
+  }
+  fmt::print("{:>8.0f}{:>12.3f}\n", bytes / row.us.at("decode") * 1e-3, row.ratio);
+  std::fflush(stdout);
+}
+
+bool written(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  if (file.flush()) return true;
+  fmt::print(stderr, "{} could not be written\n", path);
+  return false;
+}
+
+int run(const kernels::DecodeOp& decode, const Options& options) {
+  const prof::Machine machine = prof::Machine::here();
+  const bool on_gpu = kernels::kHaveCuda && !machine.gpus.empty();
+  const std::string device = on_gpu ? machine.gpus.front().name : machine.cpu_name;
+  std::vector<Shape> shapes(std::begin(kGpuShapes), std::end(kGpuShapes));
+  if (!on_gpu) shapes.assign(std::begin(kCpuShapes), std::end(kCpuShapes));
+
+  print_head(machine, device, options.rounds);
+  std::string json;
+  double logs = 0, least = std::numeric_limits<double>::infinity();
+  for (const Shape& shape : shapes) {
+    const double bytes = bytes_of(shape, on_gpu);
+    const Row row = measure(contenders_of(decode, shape, on_gpu), options.rounds, on_gpu);
+    print_row(shape, row, bytes);
+    json += (json.empty() ? "" : ",\n") + json_of(shape, row, bytes);
+    logs += std::log(row.ratio);
+    least = std::min(least, row.ratio);
+  }
+  const double mean = std::exp(logs / static_cast<double>(shapes.size()));
+  fmt::print(
+      "\nspeed of decode to that of the fastest backend of each shape: {:.3f} in the geometric "
+      "mean, "
+      "{:.3f} at least\nexpanded: flash, with K and V copied for each query head in every call\n",
+      mean, least);
+  if (options.json.empty()) return 0;
+  const std::string text = fmt::format(
+      "{{\"device\": \"{}\", \"libtorch\": \"{}\", \"driver\": \"{}\", \"rounds\": {},\n "
+      "\"speed_to_fastest\": {{\"geometric_mean\": {:.3f}, \"least\": {:.3f}}},\n \"shapes\": "
+      "{{\n{}\n }}}}\n",
+      device, machine.libtorch_version, machine.driver_version, options.rounds, mean, least, json);
+  return written(options.json, text) ? 0 : 1;
 }
 
 }  // namespace
@@ -226,52 +290,10 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "usage: bench_decode libattention_kernels.so [--json FILE] [--rounds N]\n");
     return 2;
   }
-  const auto decode = kernels::DecodeOp::load(options->library);
-  const prof::Machine machine = prof::Machine::here();
-  const bool on_gpu = kernels::kHaveCuda && !machine.gpus.empty();
-  const std::string device = on_gpu ? machine.gpus.front().name : machine.cpu_name;
-  std::vector<Shape> shapes(std::begin(kGpuShapes), std::end(kGpuShapes));
-  if (!on_gpu) shapes.assign(std::begin(kCpuShapes), std::end(kCpuShapes));
-  const char* const columns[] = {"math", "efficient", "flash", "expanded", "cudnn", "decode"};
-
-  fmt::print("{}, driver {}, LibTorch {}; median of {} rounds, cold L2 cache; us\n", device,
-             machine.driver_version.empty() ? "none" : machine.driver_version,
-             machine.libtorch_version, options->rounds);
-  fmt::print("{:<22}{:>8}", "B, H/Hkv, T, D", "MB");
-  for (const char* column : columns) fmt::print("{:>10}", column);
-  fmt::print("{:>8}{:>12}\n", "GB/s", "of fastest");
-  std::string json;
-  double logs = 0, least = std::numeric_limits<double>::infinity();
-  for (const Shape& shape : shapes) {
-    const double bytes = bytes_of(shape, on_gpu);
-    const Row row = measure(contenders_of(decode, shape, on_gpu), options->rounds, on_gpu);
-    fmt::print("{:<22}{:>8.0f}", text_of(shape), bytes * 1e-6);
-    for (const char* column : columns) {
-      const auto found = row.us.find(column);
-      fmt::print("{:>10}", found == row.us.end() ? "-" : fmt::format("{:.1f}", found->second));
-    }
-    fmt::print("{:>8.0f}{:>12.3f}\n", bytes / row.us.at("decode") * 1e-3, row.ratio);
-    std::fflush(stdout);
-    json += (json.empty() ? "" : ",\n") + json_of(shape, row, bytes);
-    logs += std::log(row.ratio);
-    least = std::min(least, row.ratio);
+  try {
+    return run(kernels::DecodeOp::load(options->library), *options);
+  } catch (const std::runtime_error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 3;
   }
-  const double mean = std::exp(logs / static_cast<double>(shapes.size()));
-  fmt::print(
-      "\nspeed of decode to that of the fastest backend of each shape: {:.3f} in the geometric "
-      "mean, {:.3f} at least\nexpanded: flash, with K and V copied for each query head in "
-      "every call\n",
-      mean, least);
-  if (options->json.empty()) return 0;
-  std::ofstream file(options->json);
-  file << fmt::format(
-      "{{\"device\": \"{}\", \"libtorch\": \"{}\", \"driver\": \"{}\", \"rounds\": "
-      "{},\n \"speed_to_fastest\": {{\"geometric_mean\": {:.3f}, \"least\": {:.3f}}},\n"
-      " \"shapes\": [\n{}\n ]}}\n",
-      device, machine.libtorch_version, machine.driver_version, options->rounds, mean, least, json);
-  if (!file.flush()) {
-    fmt::print(stderr, "{} could not be written\n", options->json);
-    return 1;
-  }
-  return 0;
 }
