@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/.venv/tools:$(PATH)
 
 .DEFAULT_GOAL := help
 FUZZ_SECONDS ?= 60
-.PHONY: help setup build run test asan fuzz $(CHAPTERS) diff beside look results docs docs-check docs-site format format-check bench-table bench-reader bench-overhead bench-kernels clean distclean
+.PHONY: help setup build run test asan fuzz $(CHAPTERS) diff beside look results docs docs-check docs-site format format-check bench-table bench-reader bench-overhead bench-kernels bench-decode clean distclean
 
 help:
 	@echo 'make run              set up what is missing, build, run the chapters: tables here, traces in traces/'
@@ -26,6 +26,7 @@ help:
 	@echo 'make bench-reader     files of 1e5 events, 1 GB and 1e7 events (4 GB of disk, 10 GB of memory)'
 	@echo 'make bench-overhead   what the profiler itself costs'
 	@echo 'make bench-kernels    the kernels of 04 against the backends of LibTorch'
+	@echo 'make bench-decode     decode of the same library against them'
 	@echo 'make format           lay out the sources; format-check only looks'
 	@echo 'make clean            remove build/; distclean also .venv/, .venv-site/ and traces/'
 	@echo
@@ -110,6 +111,11 @@ bench-kernels:
 	@tools/setup.sh release -DPROF_BENCH=ON $(CMAKE_ARGS)
 	@cmake --build --preset release --target bench_kernels
 	@$(or $(PYTHON),.venv/bin/python3) bench/bench_kernels.py build/bench_kernels build/libattention_kernels.so --json build/bench_kernels.json
+
+bench-decode:
+	@tools/setup.sh release -DPROF_BENCH=ON $(CMAKE_ARGS)
+	@cmake --build --preset release --target bench_decode
+	@build/bench_decode build/libattention_kernels.so --json build/bench_decode.json
 
 # Pages quote recordings and sources: docs fills them in, docs-check only looks.
 docs:

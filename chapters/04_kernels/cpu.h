@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ladder's two versions for the CPU, fp32. A task is a block of query rows of one head; tasks
-// need nothing of each other, so any thread may do any of them.
+// The ladder's two versions for the CPU, fp32, and decode. A task is a block of query rows of one
+// head; tasks need nothing of each other, so any thread may do any of them.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 #include "attention.h"
+#include "decode.h"
 
 namespace kernels {
 
@@ -58,5 +59,8 @@ inline int visible_keys(const Attention& call, int row) {
 
 void c1(const Attention& call, std::int64_t task);  // row by row
 void c2(const Attention& call, std::int64_t task);  // tiles, vectors, exp2; for this CPU's vectors
+
+// Decode: a task is what reads one key head of one sequence, B * Hkv of them. fp32 or bf16.
+void decode_cpu(const Decode& call, std::int64_t task);
 
 }  // namespace kernels

@@ -107,13 +107,14 @@ inline cudaError_t check_sizes(const Attention& call) {
 
 // What wide loads need: every row starts at a multiple of 16 bytes. A stride that is never taken
 // (its dimension has one entry) may be anything.
+inline bool aligned(const void* base, const Strides& stride, int batch, int heads, int rows) {
+  constexpr int kElements = 8;  // 16 bytes
+  return reinterpret_cast<uintptr_t>(base) % 16 == 0 &&
+         (batch == 1 || stride.batch % kElements == 0) &&
+         (heads == 1 || stride.head % kElements == 0) && (rows == 1 || stride.row % kElements == 0);
+}
+
 inline cudaError_t check_alignment(const Attention& call) {
-  const auto aligned = [](const void* base, const Strides& stride, int B, int H, int S) {
-    constexpr int kElements = 8;  // 16 bytes
-    return reinterpret_cast<uintptr_t>(base) % 16 == 0 &&
-           (B == 1 || stride.batch % kElements == 0) && (H == 1 || stride.head % kElements == 0) &&
-           (S == 1 || stride.row % kElements == 0);
-  };
   const bool all = aligned(call.q, call.q_stride, call.B, call.H, call.S) &&
                    aligned(call.k, call.k_stride, call.B, call.Hkv, call.Skv) &&
                    aligned(call.v, call.v_stride, call.B, call.Hkv, call.Skv) &&
@@ -123,8 +124,8 @@ inline cudaError_t check_alignment(const Attention& call) {
 
 // Calls `launch` with the dtype and head dimension of the call as template arguments: four kernels
 // are compiled, and one is picked here.
-template <typename Launch>
-cudaError_t dispatch(const Attention& call, Launch launch) {
+template <typename Call, typename Launch>
+cudaError_t dispatch(const Call& call, Launch launch) {
   if (call.dtype == Dtype::bf16) {
     return call.D == 64 ? launch.template operator()<Bf16, 64>()
                         : launch.template operator()<Bf16, 128>();

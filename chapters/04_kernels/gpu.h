@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "attention.h"
+#include "decode.h"
 
 namespace kernels {
 
@@ -20,6 +21,11 @@ cudaError_t v3(const Attention& call);  // tensor cores by mma.sync
 cudaError_t v4(const Attention& call);  // wgmma and TMA
 cudaError_t v5(const Attention& call);  // a producer and its consumers
 cudaError_t v6(const Attention& call);  // softmax under the products, persistent blocks
+
+// Over a key-value cache. plan() sets call.splits and call.fill from the sizes alone; scratch comes
+// after it.
+void plan(Decode& call, int multiprocessors);
+cudaError_t decode(const Decode& call);
 
 using Launcher = cudaError_t (*)(const Attention&);
 

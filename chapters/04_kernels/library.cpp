@@ -3,16 +3,17 @@
 // The kernels as an op of LibTorch's dispatcher, in a library of its own that is loaded at run
 // time. Loading it runs the two TORCH_LIBRARY blocks below, and from then on the op can be called
 // by its name, from C++ and from Python (torch.ops.load_library), and stands in tables and traces
-// like any other.
+// like any other. A second op, for key-value caches, is in decode_op.cpp.
 //
 // What the kernels do not check is checked here, once, in sentences: they see only pointers.
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <torch/library.h>
 
-#include <cmath>
+#include <limits>
 #include <tuple>
 
+#include "checks.h"
 #include "cpu.h"
 #include "versions.h"
 #ifdef KERNELS_HAVE_CUDA
@@ -28,29 +29,10 @@ namespace {
 using at::Tensor;
 using Result = std::tuple<Tensor, Tensor>;
 
-Strides strides_of(const Tensor& x) {
-  return {x.stride(0), x.stride(1), x.stride(2)};
-}
-
 void check_shapes(const Tensor& q, const Tensor& k, const Tensor& v) {
-  for (const auto& [name, x] : {std::pair("q", &q), {"k", &k}, {"v", &v}}) {
-    TORCH_CHECK_VALUE(x->dim() == 4, name, " must have four dimensions, [B, H, S, D]; it has ",
-                      x->dim());
-    TORCH_CHECK_VALUE(x->device() == q.device(), name, " is on ", x->device(), ", q on ",
-                      q.device(), ": move them to one device");
-    TORCH_CHECK_VALUE(x->scalar_type() == q.scalar_type(), name, " is ", x->scalar_type(),
-                      ", q is ", q.scalar_type(), ": convert them to one dtype");
-    TORCH_CHECK_VALUE(x->stride(3) == 1, name,
-                      "'s last dimension must lie without gaps: call .contiguous() on it");
-    TORCH_CHECK_VALUE(x->numel() > 0, name, " is empty, its sizes are ", x->sizes());
-  }
-  TORCH_CHECK_VALUE(k.sizes() == v.sizes(), "k and v must have the same sizes; they have ",
-                    k.sizes(), " and ", v.sizes());
-  TORCH_CHECK_VALUE(q.size(0) == k.size(0) && q.size(3) == k.size(3),
-                    "q and k must agree in batch and head_dim; they have ", q.sizes(), " and ",
-                    k.sizes());
-  TORCH_CHECK_VALUE(q.size(1) % k.size(1) == 0, "the ", q.size(1),
-                    " query heads must be a multiple of the ", k.size(1), " key heads");
+  check_tensors(q, k, v);
+  TORCH_CHECK_VALUE(q.size(0) == k.size(0), "q and k must agree in batch; they have ", q.sizes(),
+                    " and ", k.sizes());
   for (const std::int64_t size : {q.size(0) * q.size(1), q.size(2), k.size(2)}) {
     TORCH_CHECK_VALUE(size <= std::numeric_limits<int>::max() / 2, "a size of ", size,
                       " is more than the kernels count to");
@@ -97,7 +79,6 @@ Prepared prepare(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in,
   Tensor out = at::empty(q_in.sizes(), q_in.options());
   Tensor lse = at::empty({q.size(0), q.size(1), q.size(2)}, q.options().dtype(at::kFloat));
   const Tensor o = turned(out);
-  const auto size = [](const Tensor& x, int dim) { return static_cast<int>(x.size(dim)); };
   Attention call{};
   call.q = q.const_data_ptr();
   call.k = k.const_data_ptr();
@@ -109,9 +90,7 @@ Prepared prepare(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in,
   call.q_stride = strides_of(q), call.k_stride = strides_of(k);
   call.v_stride = strides_of(v), call.o_stride = strides_of(o);
   call.causal = causal_of(causal);
-  call.scale = static_cast<float>(scale.value_or(1 / std::sqrt(static_cast<double>(call.D))));
-  TORCH_CHECK_VALUE(std::isfinite(call.scale) && call.scale > 0,
-                    "scale must be a positive number, not ", call.scale);
+  call.scale = scale_of(scale, call.D);
   return {call, {std::move(out), std::move(lse)}};
 }
 

@@ -21,14 +21,9 @@ std::set<std::string> names_of_all_ops() {
   return names;
 }
 
-}  // namespace
-
-std::filesystem::path Op::own_library() {
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libattention_kernels.so";
-}
-
-Op Op::load(const std::filesystem::path& library) {
-  static std::map<std::filesystem::path, Op> loaded;  // a second dlopen registers nothing new
+// The ops that a library registers. It is loaded the first time: a second dlopen registers nothing.
+const std::vector<std::string>& ops_of(const std::filesystem::path& library) {
+  static std::map<std::filesystem::path, std::vector<std::string>> loaded;
   // A name without a slash would be looked for in the system's folders.
   const std::filesystem::path file = std::filesystem::absolute(library);
   if (const auto found = loaded.find(file); found != loaded.end()) return found->second;
@@ -36,22 +31,49 @@ Op Op::load(const std::filesystem::path& library) {
   if (::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
     throw std::runtime_error(fmt::format("{} cannot be loaded: {}", library.string(), ::dlerror()));
   }
-  std::vector<std::string> others;
+  std::vector<std::string>& ops = loaded[file];
   for (const std::string& name : names_of_all_ops()) {
-    if (known.contains(name)) continue;
+    if (!known.contains(name)) ops.push_back(name);
+  }
+  return ops;
+}
+
+// The first of them that can be called so; `schema` says how, for people.
+template <typename Signature>
+c10::TypedOperatorHandle<Signature> find(const std::filesystem::path& library,
+                                         std::string_view schema) {
+  const std::vector<std::string>& ops = ops_of(library);
+  for (const std::string& name : ops) {
     try {
-      const Op op(
-          c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), "").typed<Signature>());
-      return loaded.emplace(file, op).first->second;
-    } catch (const c10::Error&) {
-      others.push_back(name);
+      return c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), "").typed<Signature>();
+    } catch (const c10::Error&) {  // another signature
     }
   }
-  throw std::runtime_error(fmt::format(
-      "{} registers no op (Tensor q, Tensor k, Tensor v, str layout, str causal, float? scale, str "
-      "kernel) -> (Tensor, Tensor){}",
-      library.string(),
-      others.empty() ? "" : fmt::format("; it registers {}", fmt::join(others, ", "))));
+  throw std::runtime_error(
+      fmt::format("{} registers no op {} -> (Tensor, Tensor){}", library.string(), schema,
+                  ops.empty() ? "" : fmt::format("; it registers {}", fmt::join(ops, ", "))));
+}
+
+}  // namespace
+
+std::filesystem::path Op::own_library() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libattention_kernels.so";
+}
+
+Op Op::load(const std::filesystem::path& library) {
+  return Op(find<Signature>(library,
+                            "(Tensor q, Tensor k, Tensor v, str layout, str causal, float? scale, "
+                            "str kernel)"));
+}
+
+DecodeOp DecodeOp::load(const std::filesystem::path& library) {
+  return DecodeOp(find<Signature>(library,
+                                  "(Tensor q, Tensor k, Tensor v, Tensor lengths, Tensor? "
+                                  "block_table, float? scale)"));
+}
+
+std::string DecodeOp::name() const {
+  return op_.operator_name().name;
 }
 
 std::string Op::name() const {

@@ -40,6 +40,15 @@ __device__ inline void cp_async(uint32_t target, const void* source, bool valid)
                "r"(valid ? 16 : 0)
                : "memory");
 }
+// What was started since the last commit becomes a group, even if it is nothing.
+__device__ inline void cp_async_commit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+// Waits until at most the kPending newest of this thread's groups are under way.
+template <int kPending>
+__device__ void cp_async_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
 __device__ inline void cp_async_wait_all() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
@@ -82,6 +91,21 @@ __device__ inline int shared_load(uint32_t address) {
   int value;
   asm volatile("ld.shared.s32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
   return value;
+}
+
+// ---- sm_90: a kernel that begins before the one in front of it has ended ----
+
+// Lets the stream's next kernel begin, if it was launched so, once all blocks have come here.
+__device__ inline void start_next_kernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+// There: waits until the kernel before has ended and its stores can be read.
+__device__ inline void wait_for_kernel_before() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 // ---- sm_90: barriers that count bytes, the copy engine (TMA), stores of matrices ----

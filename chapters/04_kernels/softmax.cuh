@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The online softmax on scores that lie in a tensor core's accumulator registers, for v3 to v6.
+// The online softmax on scores that lie in a tensor core's accumulator registers, for v3 to v6 and
+// decode.
 //
 // mma.sync and wgmma hand out their results alike. A warp holds 16 rows; lane i has row i / 4 and
 // row i / 4 + 8, and of each 8 columns the two at 2 * (i % 4). An array s[R] of one thread is then
@@ -47,7 +48,8 @@ __device__ inline float sum_over_quad(float x) {
 // The exponentials are powers of two, exp(scale * x) = exp2(c * x) with c = scale * log2(e), and
 // exp2(s * c - max * c) is one multiply-add and one instruction of the special function unit. The
 // kernels take c as an argument: from there it needs no register.
-inline float exponent_factor(const Attention& call) {
+template <typename Call>
+float exponent_factor(const Call& call) {
   return call.scale * 1.44269504f;
 }
 

@@ -14,7 +14,7 @@
 // multiprocessor: 12 % occupancy, and a tenth of v2's time. In the SASS: HMMA, LDSM, LDGSTS.
 // Expect: 5 to 20 % ahead of PyTorch's flash backend (FlashAttention-2), 210 to 400 TFLOP/s on an
 // H200; mma.sync tops out near 60 % of what Hopper's tensor cores can do.
-#include "softmax.cuh"
+#include "fragments.cuh"
 
 namespace kernels {
 namespace {
@@ -28,12 +28,6 @@ struct Shape {
   static constexpr int kQBytes = kRows * D * 2, kKvBytes = kKeys * D * 2;
   static constexpr int kSharedBytes = kQBytes + 2 * kKvBytes;
 };
-
-// Byte offset of a 16-byte chunk in a tile of rows of D elements.
-template <int D>
-__device__ int swizzled(int row, int chunk) {
-  return row * D * 2 + (chunk ^ row % 8) * 16;
-}
 
 // Which part of a tile a thread copies: one 16-byte chunk of every kStep-th row.
 template <int D>
@@ -60,19 +54,6 @@ template <int kTileRows, typename T>
 __device__ const T* step_back(const T* source, int64_t stride) {
   recompute(stride);  // or two registers would hold its product with the rows
   return source - kTileRows * stride;
-}
-
-// Where this lane reads for ldmatrix. Its four matrices are the quarters of 16 rows x 16 columns,
-// in the order in which mma wants them: down first for Q and V, across first for K, so that the two
-// registers of a right operand are neighbours and need no moves. The columns 16 * i further on are
-// at the address with its bits flipped by 32 * i, which is what the swizzle comes to.
-template <int D>
-__device__ uint32_t down_first(uint32_t tile, int lane) {
-  return tile + swizzled<D>(lane % 16, lane / 16);
-}
-template <int D>
-__device__ uint32_t across_first(uint32_t tile, int lane) {
-  return tile + swizzled<D>(lane % 8 + lane / 16 * 8, lane / 8 % 2);
 }
 
 // s[2 x 16 rows x kKeys] += Q K^T for the warp's 32 rows.
