@@ -36,6 +36,9 @@ void set_generator_state(const c10::Device& device, const at::Tensor& state) {
   generator.set_state(state);
 }
 
+}  // namespace
+
+// Outside of the nameless namespace: its name stands in traces.
 struct Checkpoint : torch::autograd::Function<Checkpoint> {
   // Runs without autograd: what `run` computes on its way is gone when it returns.
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
@@ -66,8 +69,6 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
     return {x.grad(), at::Tensor(), at::Tensor()};
   }
 };
-
-}  // namespace
 
 at::Tensor checkpoint(std::function<at::Tensor(const at::Tensor&)> run, const at::Tensor& x,
                       const at::Tensor& tracked) {

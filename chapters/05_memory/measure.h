@@ -57,7 +57,7 @@ struct Measured {
   std::optional<AllocatorFacts> allocator{};  // CUDA alone: a CPU has malloc
 };
 
-// Warms up with two steps, then measures one. Throws what LibTorch throws where memory runs out.
+// Warms up with a step, then measures one. Throws what LibTorch throws where memory runs out.
 [[nodiscard]] Measured measure(const chapter::Options& options, Setup& setup, const Step& step);
 
 // One line per fact, each with its end; says what a CPU does not have.

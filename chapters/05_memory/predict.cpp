@@ -43,14 +43,16 @@ double bytes_needed(Variant variant, Mode mode, std::int64_t layers,
   const auto seq = static_cast<double>(s.seq);
   const double scores =
       static_cast<double>(score_matrices(variant, mode, layers)) * score_bytes(variant, options);
+  const bool trains = mode != Mode::inference;
   // q, k, v, their copies, output, dropout and their gradients: 16 is more than any variant has.
-  const double tensors = 16.0 * static_cast<double>(layers + 1) * static_cast<double>(s.batch) *
-                         static_cast<double>(s.heads) * static_cast<double>(s.head_dim) * seq *
-                         sizeof(float);
+  const double tensors = 16.0 * static_cast<double>(trains ? layers + 1 : 1) *
+                         static_cast<double>(s.batch) * static_cast<double>(s.heads) *
+                         static_cast<double>(s.head_dim) * seq * sizeof(float);
   const double mask = makes_scores(variant) ? sizeof(float) * seq * seq : 0;
   const double embedding = static_cast<double>(s.heads) * static_cast<double>(s.head_dim);
-  // Four weights a layer, each with gradient, two tensors of Adam's and one on the way.
-  const double weights = 20.0 * static_cast<double>(layers) * embedding * embedding * sizeof(float);
+  // Four weights a layer, in training each with gradient, two tensors of Adam's and one on the way.
+  const double weights =
+      (trains ? 20.0 : 4.0) * static_cast<double>(layers) * embedding * embedding * sizeof(float);
   return scores + tensors + mask + weights;
 }
 

@@ -95,16 +95,26 @@ class Sweep {
     const std::optional<Growth> fit = growth(totals);
     const std::optional<double> power = exponent(peaks);
     if (!fit || !power) return;
-    const Variant variant = attention.variant();
-    // Of one S² the score matrices are what is not the mask and its like.
-    const double one = score_bytes(variant, with(1));
-    fmt::print(
-        "  {}: the step's peak grows as S^{:.2f}; in all it is {:.6g} S² + {:.6g} S + {:.6g} "
-        "bytes, to the byte for the last {} of {} lengths\n  {:.2f} score matrices; the formula "
-        "says {}\n",
-        name_of(variant), *power, fit->square, fit->linear, fit->constant, fit->exact,
-        totals.size(), fit->square / one, score_matrices(variant, asked_.mode, asked_.layers));
+    const std::string name = name_of(attention.variant());
+    fmt::print("  {}: the step's peak grows as S^{:.2f}\n", name, *power);
+    const bool is_tested = totals.size() > 3;
+    if (is_tested && fit->exact == 3) {
+      return fmt::print("  {}: no parabola: a part of it depends on the size of tiles\n", name);
+    }
+    say_parabola(attention.variant(), *fit, totals.size());
     say_end(attention, *fit);
+  }
+
+  void say_parabola(Variant variant, const Growth& fit, std::size_t lengths) const {
+    const std::int64_t scores = score_matrices(variant, asked_.mode, asked_.layers);
+    const double of_scores = static_cast<double>(scores) * score_bytes(variant, with(1));
+    fmt::print("  {}: with what is held {:.6g} S² {:+.0f} S {:+.0f} bytes, {}\n", name_of(variant),
+               fit.square, fit.linear, fit.constant,
+               lengths > 3
+                   ? fmt::format("to the byte for the last {} of {} lengths", fit.exact, lengths)
+                   : "through 3 lengths: a fourth would test it");
+    fmt::print("  {}: of the bytes per S² {:g} are {} score matrices, {:.4g} are masks [S, S]\n",
+               name_of(variant), of_scores, scores, fit.square - of_scores);
   }
 
   // The first S that does not fit, and whether that is so.
@@ -114,7 +124,7 @@ class Sweep {
     const std::int64_t end = first_beyond(fit, available);
     const bool has_wall = score_matrices(variant, asked_.mode, asked_.layers) > 0;
     if (end == 0 || available <= 0) return;
-    fmt::print("  the first S beyond {}: {}", bytes_text(available), end);
+    fmt::print("  {}: the first S beyond {}: {}", name_of(variant), bytes_text(available), end);
     if (!options_.on_gpu()) return fmt::print(", not tried: a CPU would swap\n");
     if (!has_wall) return fmt::print(", not tried: it would take long\n");
     fmt::print("; trying it:\n");

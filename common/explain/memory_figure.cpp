@@ -25,11 +25,12 @@ constexpr double kPlotHeight = 260;
 constexpr double kBandHeight = 18;  // a phase's name
 constexpr double kLineHeight = 17;
 constexpr double kTextCharWidth = 6.2;
+constexpr double kBoldCharWidth = 7;
 constexpr std::size_t kMostPhases = 40;
 
 // Whose colours each category has: what stays all the while is pale, what a step makes is not.
 constexpr std::array<Kind, kMemoryCategories> kColours = {
-    Kind::annotation, Kind::overhead, Kind::other, Kind::memset,
+    Kind::annotation, Kind::overhead, Kind::memset, Kind::other,
     Kind::op,         Kind::kernel,   Kind::call};
 
 const KindStyle& look_of(std::size_t category) {
@@ -200,7 +201,7 @@ class Writer {
     const double room = (is_left ? at - left() : left() + plot_width() - at) - 16;
     const std::string text =
         clipped(fmt::format("peak {}: {}", size_text(total(peak().bytes)), op),
-                static_cast<std::size_t>(std::max(20.0, room / kTextCharWidth)));
+                static_cast<std::size_t>(std::max(20.0, room / kBoldCharWidth)));
     add("<path class=\"a\" d=\"M{:.1f} {:.1f}V{:.1f}\"/>", at, top_ + 4, top_ + kPlotHeight);
     add("<text class=\"h k\"{} x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
         is_left ? " text-anchor=\"end\"" : "", at + (is_left ? -6 : 6), top_ + 15, xml_text(text));
