@@ -55,9 +55,10 @@ for chapter in "$@"; do
     for layers in 1 2 4 8; do
       for mode in training checkpoint; do
         echo "05_memory --mode $mode --layers $layers"
-        build/05_memory --mode "$mode" --layers "$layers" --sweep 512 | grep '^ *S\|^ .* S \|^naive '
+        build/05_memory --mode "$mode" --layers "$layers" --sweep 512 > "$scratch/layers"
+        grep '^ .* held\|^naive ' "$scratch/layers"
       done
-    done > "docs/results/05_memory.layers.${device:-cpu}.txt"
+    done | awk '!/ held/ || !seen++' > "docs/results/05_memory.layers.${device:-cpu}.txt"
   fi
   # The same in Python, where chapter and LibTorch have one.
   if [ -f chapters/"$chapter"/attention.py ] && "$python" -c 'import torch' 2>/dev/null; then

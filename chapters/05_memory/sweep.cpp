@@ -113,7 +113,8 @@ class Sweep {
                lengths > 3
                    ? fmt::format("to the byte for the last {} of {} lengths", fit.exact, lengths)
                    : "through 3 lengths: a fourth would test it");
-    fmt::print("  {}: of the bytes per S² {:g} are {} score matrices, {:.4g} are masks [S, S]\n",
+    if (scores == 0) return;
+    fmt::print("  {}: of the bytes per S² {:g} are {} score matrices, {:.4g} are masks\n",
                name_of(variant), of_scores, scores, fit.square - of_scores);
   }
 

@@ -335,7 +335,8 @@ TEST_CASE("05 says where the memory went, from its trace, in each mode") {
   CHECK_THAT(result.out, ContainsSubstring(explain::to_text(tree, memory)));
   CHECK(file_text(stem.string() + ".memory.svg") == explain::memory_figure(tree, memory, {}));
   // LibTorch's reports outside of the recording give the same peak, to the byte.
-  const std::int64_t peak = total(memory.curve[memory.peak].bytes) - total(memory.held);
+  const std::int64_t peak =
+      explain::total(memory.curve[memory.peak].bytes) - explain::total(memory.held);
   CHECK_THAT(result.out, ContainsSubstring(fmt::format("peak of a step              {} beyond",
                                                        explain::size_text(peak))));
   CHECK(memory.unpaired == 0);
@@ -351,7 +352,7 @@ TEST_CASE("05 compares lengths and variants, and goes on where one does not fit"
   for (const char* part :
        {"\nnaive           64", "\ninplace        256", "\nflash          256",
         "\nnaive      1000000  not tried: it may need", "\nkernel         256",
-        "to the byte for the last 4 of 4 lengths", "16 are 2 score matrices, 1 are masks [S, S]",
+        "to the byte for the last 4 of 4 lengths", "16 are 2 score matrices, 1 are masks",
         "not tried: a CPU would swap", "not efficient: it runs on CUDA devices only"})
     CHECK_THAT(result.out, ContainsSubstring(part));
   CHECK(fs::is_empty(sandbox.folder()));
@@ -473,13 +474,17 @@ TEST_CASE("The quiz asks at a terminal, before anything is shown") {
 
 // The pages describe the recordings; this is what keeps them true when code or LibTorch changes.
 TEST_CASE("The CPU recordings have the structure that the chapters have today") {
-  const auto [program, arguments, recording] =
-      GENERATE(std::array{"01_naive", "", "01_naive.naive"},
-               std::array{"02_inplace", "", "02_inplace.inplace"},
-               std::array{"03_sdpa", "--backend math", "03_sdpa.math"},
-               std::array{"03_sdpa", "--backend flash", "03_sdpa.flash"},
-               std::array{"04_kernels", "--kernel c1", "04_kernels.c1"},
-               std::array{"04_kernels", "--kernel c2", "04_kernels.c2"});
+  const auto [program, arguments, recording] = GENERATE(
+      std::array{"01_naive", "", "01_naive.naive"},
+      std::array{"02_inplace", "", "02_inplace.inplace"},
+      std::array{"03_sdpa", "--backend math", "03_sdpa.math"},
+      std::array{"03_sdpa", "--backend flash", "03_sdpa.flash"},
+      std::array{"04_kernels", "--kernel c1", "04_kernels.c1"},
+      std::array{"04_kernels", "--kernel c2", "04_kernels.c2"},
+      std::array{"05_memory", "--mode inference --layers 1", "05_memory.naive-inference-1layer"},
+      std::array{"05_memory", "", "05_memory.naive-training-2layers"},
+      std::array{"05_memory", "--mode checkpoint", "05_memory.naive-checkpoint-2layers"},
+      std::array{"05_memory", "--variant flash", "05_memory.flash-training-2layers"});
   const Sandbox sandbox;
   REQUIRE(sandbox.run(program, std::string("--device cpu ") + arguments).exit_code == 0);
   fs::path fresh;
