@@ -349,15 +349,16 @@ TEST_CASE("05 compares lengths and variants, and goes on where one does not fit"
                                                      "--sweep 64,128,192,256");
   CAPTURE(result.out, result.err);
   REQUIRE(result.exit_code == 0);
-  for (const char* part : {"\nnaive           64", "\ninplace        256", "\nflash          256",
-                           "\nkernel         256", "to the byte for the last 4 of 4 lengths",
-                           "16 are 2 score matrices, 1 are masks", "not tried: a CPU would swap",
-                           "not efficient: it runs on CUDA devices only"})
+  for (const char* part :
+       {"\nnaive            64", "\ninplace         256", "\nflash           256",
+        "\nkernel          256", "to the byte for the last 4 of 4 lengths",
+        "16 are 2 score matrices, 1 are masks", "not tried: a CPU would swap",
+        "not efficient: it runs on CUDA devices only"})
     CHECK_THAT(result.out, ContainsSubstring(part));
   const Result large =
       sandbox.run("05_memory", std::string(kSmall) + " --sweep 64,1000000,2000000");
   CHECK(large.exit_code == 0);
-  CHECK_THAT(large.out, ContainsSubstring("\nnaive      1000000  not tried: it may need"));
+  CHECK_THAT(large.out, ContainsSubstring("\nnaive       1000000  not tried: it may need"));
   CHECK(fs::is_empty(sandbox.folder()));
 }
 
@@ -379,7 +380,9 @@ TEST_CASE("What 05 cannot run is one line and exit code 2") {
     CHECK_THAT(refused(fmt::format("--sweep '{}'", bad)), ContainsSubstring("--sweep takes"));
   CHECK_THAT(refused("--sweep 64 --guess 1,2,3,4"), ContainsSubstring("about one recording"));
   CHECK_THAT(refused("--variant all --guess 1,2,3,4"), ContainsSubstring("about one recording"));
-  CHECK_THAT(refused("--seq 1000000"), ContainsSubstring("this step may need"));
+  const Result large = sandbox.run("05_memory", "--device cpu --seq 1000000");
+  CHECK(large.exit_code == 2);
+  CHECK_THAT(large.err, ContainsSubstring("this step may need"));
 }
 
 TEST_CASE("On a GPU: the copy, one kernel per fused backend, LibTorch's reasons") {
