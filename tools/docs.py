@@ -17,6 +17,7 @@ A page holds markers, and what stands between a marker and its end is replaced. 
                                                             and a narrow one for phones; part=cpu: only as
                                                             long as the CPU was in that step; us=0-5000
                                                             instead of step=2: that range
+    <!-- fill: memory RECORDING.json.gz alt="what it shows" -->     the memory of its first step, drawn alike
     <!-- fill: graph RECORDING.graph.json.gz alt="what it shows" -->   the op graph of an execution trace
     <!-- fill: code chapters/01_naive/main.cpp attention -->        a region marked [begin attention], or of a .py
     <!-- fill: part FILE "float s" "^  }$" -->              of a source, from the first line that fits the first
@@ -177,6 +178,15 @@ def figure(name, alt, step="", part="", us=""):
         what = ["--from", start, "--to", end]
     elif part == "cpu":
         what = step_on_the_cpu(name, step)
+    return picture(file, alt, name, *what)
+
+
+def memory(name, alt):
+    """The memory of the first step, drawn the same way."""
+    return picture(f"figures/{pathlib.Path(name).name.removesuffix('.json.gz')}.memory", alt, name, "--memory")
+
+
+def picture(file, alt, name, *what):
     FIGURES[f"{file}.svg"] = printed_by_readtrace("figure", name, *what)
     FIGURES[f"{file}.narrow.svg"] = printed_by_readtrace("figure", name, *what, "--width", str(NARROW))
     # off-glb: the link is here already; the plug-in's own would come between picture and img.
@@ -310,8 +320,9 @@ def quotient(name, key, divisor, spec=".2f"):
 
 
 FIGURES = {}  # file under docs/ -> what must stand in it, for the figures that pages show
-BLOCKS = {"table": table, "explain": explain, "figure": figure, "graph": graph, "readtrace": readtrace, "merge": merge,
-          "code": code, "part": part, "diff": diff, "lines": lines, "chapters": chapters}
+BLOCKS = {"table": table, "explain": explain, "figure": figure, "memory": memory, "graph": graph,
+          "readtrace": readtrace, "merge": merge, "code": code, "part": part, "diff": diff, "lines": lines,
+          "chapters": chapters}
 INLINES = {"fact": fact, "cell": cell, "json": json_value, "ratio": ratio, "readtrace": found, "text": text,
            "beside": beside, "quotient": quotient}
 

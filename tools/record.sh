@@ -11,18 +11,22 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 for chapter in "$@"; do
-  options=
+  runs=("")
   case $chapter in
-    01_naive) options="--graph" ;;
-    03_sdpa) options="--backend all" ;;
-    04_kernels) options="--kernel all" ;;
+    01_naive) runs=("--graph") ;;
+    03_sdpa) runs=("--backend all") ;;
+    04_kernels) runs=("--kernel all") ;;
+    05_memory) runs=("--mode inference --layers 1" "" "--mode checkpoint" "--variant flash") ;;
   esac
-  # shellcheck disable=SC2086  # several words
-  build/"$chapter" --out "$scratch" $options > "$scratch/output" || { cat "$scratch/output"; exit 1; }
+  for options in "${runs[@]}"; do
+    # shellcheck disable=SC2086  # several words
+    build/"$chapter" --out "$scratch" $options > "$scratch/output" || { cat "$scratch/output"; exit 1; }
+  done
   # "Device    NVIDIA H200 (sm_90, ..." is h200; a line without a compute capability is a CPU.
   device=$(sed -n 's/^Device *\(NVIDIA \)\{0,1\}\(.*\) (sm_.*/\2/p' "$scratch/output" | tr '[:upper:] ' '[:lower:]-')
   for file in "$scratch/$chapter"/*; do
     name=$(basename "$file")
+    case $name in *.memory.svg | *.pickle) continue ;; esac  # drawn from the trace; of this machine alone
     case $name in *.graph.json) gzip -n9 "$file" && file+=.gz && name+=.gz ;; esac
     variant=${name#*_*_*_*_}  # without batch, heads, sequence and head dimension
     recording=docs/results/$chapter.${variant%%.*}.${device:-cpu}.${variant#*.}
@@ -38,6 +42,23 @@ for chapter in "$@"; do
       echo
     done > "$scratch/comparisons"
     sed '$d' "$scratch/comparisons" > "docs/results/03_sdpa.comparisons.${device:-cpu}.txt"
+  fi
+  # How memory grows with S, and what a checkpoint saves with more layers: the comparisons alone.
+  if [ "$chapter" = 05_memory ]; then
+    for other in "--mode inference --layers 1 --sweep 256,512,768,1024" "--sweep 256,512,768,1024"; do
+      echo "05_memory --variant all $other"
+      # shellcheck disable=SC2086
+      build/05_memory --variant all $other | sed '1,/^$/d; /^Next:/d'
+      echo
+    done > "$scratch/sweeps"
+    sed '$d' "$scratch/sweeps" > "docs/results/05_memory.sweeps.${device:-cpu}.txt"
+    for layers in 1 2 4 8; do
+      for mode in training checkpoint; do
+        echo "05_memory --mode $mode --layers $layers"
+        build/05_memory --mode "$mode" --layers "$layers" --sweep 512 > "$scratch/layers"
+        grep '^ .* held\|^naive ' "$scratch/layers"
+      done
+    done | awk '!/ held/ || !seen++' > "docs/results/05_memory.layers.${device:-cpu}.txt"
   fi
   # The same in Python, where chapter and LibTorch have one.
   if [ -f chapters/"$chapter"/attention.py ] && "$python" -c 'import torch' 2>/dev/null; then

@@ -30,7 +30,7 @@ std::string name_of(c10::ScalarType dtype) {
 }
 
 // What a program may still take of main memory.
-double available_memory() {
+double available_main_memory() {
   std::ifstream file("/proc/meminfo");
   for (std::string key, unit; file >> key;) {
     double kilobytes = 0;
@@ -110,11 +110,7 @@ void choose_shape(Options& options, const Arguments& given) {
 
 void refuse_what_cannot_fit(const Options& options) {
   const double needed = bytes_needed(options.info, options.shape, options.dtype);
-  const double available =
-      options.on_gpu()
-          ? static_cast<double>(
-                options.machine.gpus[static_cast<std::size_t>(options.device.index())].total_memory)
-          : available_memory();
+  const double available = available_memory(options);
   if (available > 0 && needed > available) {
     refuse(options.info,
            fmt::format("this shape needs {:.1f} GiB and {} has {:.1f} GiB: try a smaller --seq or "
@@ -122,6 +118,12 @@ void refuse_what_cannot_fit(const Options& options) {
                        needed / kGiB, options.on_gpu() ? "the GPU" : "this machine",
                        available / kGiB));
   }
+}
+
+const char* default_sort_key(const Options& options) {
+  if (options.info.is_about_memory)
+    return options.on_gpu() ? "self_cuda_memory_usage" : "self_cpu_memory_usage";
+  return options.on_gpu() ? "cuda_time_total" : "cpu_time_total";
 }
 
 // Known before the run, so that nobody waits for a result that cannot be kept.
@@ -186,6 +188,12 @@ Defaults defaults_for(const prof::Machine::Gpu* gpu) {
                     has_bf16 ? "" : "; fp16, since bf16 needs compute capability 8.0");
   }
   return defaults;
+}
+
+double available_memory(const Options& options) {
+  if (!options.on_gpu()) return available_main_memory();
+  const auto index = static_cast<std::size_t>(options.device.index());
+  return static_cast<double>(options.machine.gpus[index].total_memory);
 }
 
 double bytes_needed(const Info& info, const Shape& shape, c10::ScalarType dtype) {
@@ -279,9 +287,8 @@ Options parse_options(int argc, const char* const* argv, const Info& info,
   choose_shape(options, given);
   refuse_what_cannot_fit(options);
   refuse_unwritable(options);
-  if (options.sort_by.empty()) {
-    options.sort_by = options.on_gpu() ? "cuda_time_total" : "cpu_time_total";
-  }
+  if (info.is_about_memory) options.profile_memory = true;
+  if (options.sort_by.empty()) options.sort_by = default_sort_key(options);
   if (info.why_impossible) {
     if (const std::string why = info.why_impossible(options); !why.empty()) refuse(info, why);
   }

@@ -37,6 +37,7 @@ struct Info {
   std::string summary;  // one line for --help
   // Live [B, H, S, S] tensors at the peak: what decides whether a shape fits. 0 = none is made.
   int score_tensors = 0;
+  bool is_about_memory = false;  // profile_memory is on; the table is sorted by the device's memory
   std::vector<ExtraOption> extra_options{};
   // Why these options cannot be run on this machine, in one sentence; "" where they can.
   std::function<std::string(const struct Options&)> why_impossible{};
@@ -106,6 +107,10 @@ struct Defaults {
 // Bytes that a chapter needs on the device for this shape: inputs, output and score tensors. A
 // double, since hostile sizes overflow 64 bits.
 [[nodiscard]] double bytes_needed(const Info& info, const Shape& shape, c10::ScalarType dtype);
+
+// Bytes that there are for that: all of a GPU's memory, and what a program may still take of main
+// memory; 0 where that is not known.
+[[nodiscard]] double available_memory(const Options& options);
 
 // Reads the command line. Throws UsageError for bad values (nothing is written then), and for
 // --help.

@@ -138,15 +138,16 @@ std::string forward_label(const trace::OpTree& tree) {
     ++anywhere[name].count;
     if (in_step) ++in_steps[name].count;
   }
-  std::string label;
+  std::vector<std::string_view> labels;
   // One step is all that active=1 records: there, once is as often as it gets.
   const int often = steps == 1 ? 1 : 2;
   for (const auto& [name, seen] : steps > 0 ? in_steps : anywhere) {
     if (seen.holds_another || seen.count < often) continue;
-    if (!label.empty()) return "";
-    label = name;
+    labels.push_back(name);
   }
-  return label;
+  // The other phases of a step of training repeat as forward does.
+  if (std::find(labels.begin(), labels.end(), "forward") != labels.end()) return "forward";
+  return labels.size() == 1 ? std::string(labels.front()) : "";
 }
 
 std::string no_forward_text(const trace::OpTree& tree, std::string_view label) {

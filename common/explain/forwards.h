@@ -81,7 +81,7 @@ class Forwards {
 };
 
 // The annotation that marks the forwards of a file that does not say so: the innermost one that
-// repeats under the profiler's steps. "" where none does, or several do.
+// repeats under the profiler's steps; of several the one named forward. "" where none is it.
 [[nodiscard]] std::string forward_label(const trace::OpTree& tree);
 
 // Why there is no forward marked `label` ("": none was found), and which annotations could be named

@@ -11,6 +11,7 @@
 
 #include "explain/finding_view.h"
 #include "explain/quiz.h"
+#include "explain/quiz_memory.h"
 #include "explain/text.h"
 
 namespace explain {
@@ -273,6 +274,7 @@ std::vector<Question> questions(std::string_view chapter, bool on_gpu) {
   if (chapter == "01_naive" || chapter == "02_inplace") return plain_ops(on_gpu);
   if (chapter == "03_sdpa") return sdpa(on_gpu);
   if (chapter == "04_kernels") return own_kernels(on_gpu);
+  if (chapter == "05_memory") return memory_questions();
   return {};
 }
 

@@ -20,8 +20,11 @@
 #include <vector>
 
 #include "explain/facts.h"
+#include "explain/memory.h"
+#include "explain/memory_figure.h"
 #include "explain/op_graph.h"
 #include "explain/quiz.h"
+#include "explain/text.h"
 #include "profiler/device.h"
 #include "trace/key_averages.h"
 #include "trace/reader.h"
@@ -309,6 +312,79 @@ TEST_CASE("What 04 cannot run is one line and exit code 2") {
   CHECK_THAT(refused("--kernel all --guess 1,2,3"), ContainsSubstring("about one kernel"));
 }
 
+TEST_CASE("05 says where the memory went, from its trace, in each mode") {
+  const auto [variant, mode, at_peak] =
+      GENERATE(std::tuple("naive", "inference", "aten::mul < forward, 2 blocks"),
+               std::tuple("naive", "training", "; kept for SoftmaxBackward0"),
+               std::tuple("inplace", "checkpoint", "< recompute; kept for SoftmaxBackward0"),
+               std::tuple("sdpa-math", "training", "; kept for SafeSoftmaxBackward0"),
+               std::tuple("flash", "training", "; kept for MulBackward0"),
+               std::tuple("kernel", "inference", "reached in"));
+  const Sandbox sandbox;
+  const Result result =
+      sandbox.run("05_memory", fmt::format("{} --variant {} --mode {}", kSmall, variant, mode));
+  CAPTURE(variant, mode, result.out, result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.err.empty());
+  CHECK_THAT(result.out, ContainsSubstring("Self CPU Mem") && ContainsSubstring(at_peak));
+  const fs::path stem =
+      sandbox.folder() / "traces/05_memory" / fmt::format("1_2_64_16_{}-{}-2layers", variant, mode);
+  const trace::Trace trace = trace::read(stem.string() + ".json.gz");
+  const trace::OpTree tree(trace);
+  const explain::MemoryTimeline memory = explain::memory_timeline(tree, std::nullopt);
+  CHECK_THAT(result.out, ContainsSubstring(explain::to_text(tree, memory)));
+  CHECK(file_text(stem.string() + ".memory.svg") == explain::memory_figure(tree, memory, {}));
+  // LibTorch's reports outside of the recording give the same peak, to the byte.
+  const std::int64_t peak =
+      explain::total(memory.curve[memory.peak].bytes) - explain::total(memory.held);
+  CHECK_THAT(result.out, ContainsSubstring(fmt::format("peak of a step              {} beyond",
+                                                       explain::size_text(peak))));
+  CHECK(memory.unpaired == 0);
+}
+
+TEST_CASE("05 compares lengths and variants, and goes on where one does not fit") {
+  const Sandbox sandbox;
+  const Result result = sandbox.run("05_memory", std::string(kSmall) +
+                                                     " --variant all --mode inference --layers 1 "
+                                                     "--sweep 64,128,192,256");
+  CAPTURE(result.out, result.err);
+  REQUIRE(result.exit_code == 0);
+  for (const char* part :
+       {"\nnaive            64", "\ninplace         256", "\nflash           256",
+        "\nkernel          256", "to the byte for the last 4 of 4 lengths",
+        "16 are 2 score matrices, 1 are masks", "not tried: a CPU would swap",
+        "not efficient: it runs on CUDA devices only"})
+    CHECK_THAT(result.out, ContainsSubstring(part));
+  const Result large =
+      sandbox.run("05_memory", std::string(kSmall) + " --sweep 64,1000000,2000000");
+  CHECK(large.exit_code == 0);
+  CHECK_THAT(large.out, ContainsSubstring("\nnaive       1000000  not tried: it may need"));
+  CHECK(fs::is_empty(sandbox.folder()));
+}
+
+TEST_CASE("What 05 cannot run is one line and exit code 2") {
+  const Sandbox sandbox;
+  const auto refused = [&](const std::string& arguments) {
+    const Result result = sandbox.run("05_memory", fmt::format("{} {}", kSmall, arguments));
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK(fs::is_empty(sandbox.folder()));
+    return result.err;
+  };
+  CHECK_THAT(refused("--variant kernel"), ContainsSubstring("have no backward"));
+  CHECK_THAT(refused("--variant cudnn"), ContainsSubstring("it runs on CUDA devices only"));
+  CHECK_THAT(refused("--variant fastest"), ContainsSubstring("--variant"));
+  CHECK_THAT(refused("--layers 0"), ContainsSubstring("--layers takes a number from 1 to 1000"));
+  CHECK_THAT(refused("--layers 2x"), ContainsSubstring("not '2x'"));
+  for (const char* bad : {"0", "a", "64,", "64,,128", "-1", "99999999999999999999"})
+    CHECK_THAT(refused(fmt::format("--sweep '{}'", bad)), ContainsSubstring("--sweep takes"));
+  CHECK_THAT(refused("--sweep 64 --guess 1,2,3,4"), ContainsSubstring("about one recording"));
+  CHECK_THAT(refused("--variant all --guess 1,2,3,4"), ContainsSubstring("about one recording"));
+  const Result large = sandbox.run("05_memory", "--device cpu --seq 1000000");
+  CHECK(large.exit_code == 2);
+  CHECK_THAT(large.err, ContainsSubstring("this step may need"));
+}
+
 TEST_CASE("On a GPU: the copy, one kernel per fused backend, LibTorch's reasons") {
   const prof::Machine machine = prof::Machine::here();
   if (machine.gpus.empty() || machine.gpus.front().compute_capability() < 80) {
@@ -404,13 +480,17 @@ TEST_CASE("The quiz asks at a terminal, before anything is shown") {
 
 // The pages describe the recordings; this is what keeps them true when code or LibTorch changes.
 TEST_CASE("The CPU recordings have the structure that the chapters have today") {
-  const auto [program, arguments, recording] =
-      GENERATE(std::array{"01_naive", "", "01_naive.naive"},
-               std::array{"02_inplace", "", "02_inplace.inplace"},
-               std::array{"03_sdpa", "--backend math", "03_sdpa.math"},
-               std::array{"03_sdpa", "--backend flash", "03_sdpa.flash"},
-               std::array{"04_kernels", "--kernel c1", "04_kernels.c1"},
-               std::array{"04_kernels", "--kernel c2", "04_kernels.c2"});
+  const auto [program, arguments, recording] = GENERATE(
+      std::array{"01_naive", "", "01_naive.naive"},
+      std::array{"02_inplace", "", "02_inplace.inplace"},
+      std::array{"03_sdpa", "--backend math", "03_sdpa.math"},
+      std::array{"03_sdpa", "--backend flash", "03_sdpa.flash"},
+      std::array{"04_kernels", "--kernel c1", "04_kernels.c1"},
+      std::array{"04_kernels", "--kernel c2", "04_kernels.c2"},
+      std::array{"05_memory", "--mode inference --layers 1", "05_memory.naive-inference-1layer"},
+      std::array{"05_memory", "", "05_memory.naive-training-2layers"},
+      std::array{"05_memory", "--mode checkpoint", "05_memory.naive-checkpoint-2layers"},
+      std::array{"05_memory", "--variant flash", "05_memory.flash-training-2layers"});
   const Sandbox sandbox;
   REQUIRE(sandbox.run(program, std::string("--device cpu ") + arguments).exit_code == 0);
   fs::path fresh;

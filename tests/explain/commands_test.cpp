@@ -98,6 +98,24 @@ TEST_CASE("explain: a damaged trace is explained as far as it goes, one that is 
   CHECK(readtrace("explain " PROF_TEST_DATA "/explain/nothing.json").exit_code == 3);
 }
 
+TEST_CASE("figure --memory draws what explain says, of a recording that has it") {
+  const std::string with = PROF_TEST_DATA "/pytorch/naive_full.json.gz";
+  const Result explained = readtrace("explain " + with);
+  CHECK(explained.exit_code == 0);
+  CHECK_THAT(explained.text, ContainsSubstring("\nMemory of ProfilerStep#") &&
+                                 ContainsSubstring("alive there, by the op that allocated it:\n"));
+  const Result figure = readtrace("figure --memory " + with);
+  CHECK(figure.exit_code == 0);
+  const std::string peak = explained.text.substr(explained.text.find("  peak  ") + 30, 10);
+  CHECK_THAT(figure.text,
+             StartsWith("<svg ") && ContainsSubstring(">peak " + peak.substr(0, peak.find('\n'))));
+  const Result without = readtrace(std::string("figure --memory ") + kNaive);
+  CHECK(without.exit_code == 2);
+  CHECK_THAT(without.text, ContainsSubstring("no memory records"));
+  CHECK(readtrace("figure --memory --from 5 " + with).exit_code == 2);
+  CHECK_THAT(readtrace(std::string("explain ") + kNaive).text, !ContainsSubstring("Memory of"));
+}
+
 TEST_CASE("quiz: without a terminal the questions, and how to answer") {
   const Result result = readtrace(std::string("quiz ") + kNaive);
   CHECK(result.exit_code == 0);

@@ -35,6 +35,8 @@ struct WrittenMemory {
   int device_type = 0;
   std::string thread = "1";
   std::string name = "[memory]";
+  std::int64_t address = 0;
+  std::int64_t total_allocated = -1;  // not written below 0
 };
 
 inline std::string microseconds_text(std::int64_t ns) {
@@ -61,11 +63,15 @@ inline trace::Trace written(const std::vector<Written>& events,
         microseconds_text(event.end - event.start), arguments);
   }
   for (const WrittenMemory& record : memory) {
+    std::string arguments;
+    if (record.address != 0) arguments += fmt::format(R"(, "Addr": {})", record.address);
+    if (record.total_allocated >= 0)
+      arguments += fmt::format(R"(, "Total Allocated": {})", record.total_allocated);
     text += fmt::format(
-        R"({{"ph": "i", "cat": "cpu_instant_event", "name": "{}", "pid": 1, "tid": {}, "ts": {}, "s": "t", "args": {{"Bytes": {}, "Device Type": {}, "Device Id": 0}}}},)"
+        R"({{"ph": "i", "cat": "cpu_instant_event", "name": "{}", "pid": 1, "tid": {}, "ts": {}, "s": "t", "args": {{"Bytes": {}, "Device Type": {}, "Device Id": 0{}}}}},)"
         "\n",
         record.name, record.thread, microseconds_text(record.time), record.bytes,
-        record.device_type);
+        record.device_type, arguments);
   }
   const std::string span =
       R"-("ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "ts": 0.000, "dur": 1000.000)-";

@@ -11,6 +11,7 @@
 #include "explain/facts.h"
 #include "explain/finding.h"
 #include "explain/forwards.h"
+#include "explain/memory.h"
 #include "trace/printable.h"
 #include "trace/reader.h"
 #include "trace/tree.h"
@@ -32,8 +33,10 @@ int run(const Options& options) {
     std::cerr << "readtrace: " << explain::no_forward_text(tree, label) << '\n';
     return kBadUsage;
   }
-  const std::string text = explain::about(trace) + '\n' + explain::to_text(facts) + '\n' +
-                           explain::to_text(explain::findings(tree, facts));
+  std::string text = explain::about(trace) + '\n' + explain::to_text(facts) + '\n' +
+                     explain::to_text(explain::findings(tree, facts));
+  if (explain::has_memory(trace))
+    text += '\n' + explain::to_text(tree, explain::memory_timeline(tree, std::nullopt));
   if (!print(text)) return kFailed;
   return done(trace);
 }
