@@ -7,6 +7,10 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <array>
+#include <cmath>
+#include <sstream>
+
 #include "explain/text.h"
 #include "profiler/memory.h"
 
@@ -52,6 +56,41 @@ std::string size_asked_for(const std::string& text) {
     return text.substr(start, std::min(end, text.size()) - start);
   }
   return "";
+}
+
+// "1.50 GiB" -> 1610612736
+std::optional<double> bytes_in(const std::string& size) {
+  std::istringstream stream(size);
+  double number = 0;
+  std::string unit;
+  if (!(stream >> number >> unit)) return std::nullopt;
+  constexpr std::array<std::string_view, 5> kUnits{"bytes", "KiB", "MiB", "GiB", "TiB"};
+  for (std::size_t i = 0; i < kUnits.size(); ++i)
+    if (unit == kUnits[i]) return std::ldexp(number, static_cast<int>(10 * i));
+  return std::nullopt;
+}
+
+// What follows a number of bytes in LibTorch's words for CUDA: "and 1.50 GiB is reserved by PyTorch
+// but unallocated".
+constexpr std::string_view kUnused = " is reserved by PyTorch but unallocated";
+
+// Whether an allocator that holds enough, but in pieces, is to blame: CUDA's words alone say it.
+std::string fragmentation_text(const std::string& text, const std::string& asked) {
+  const std::size_t end = text.find(kUnused);
+  if (end == std::string::npos) return "";
+  const std::size_t unit = text.rfind(' ', end - 1);
+  const std::size_t start = unit == std::string::npos ? unit : text.rfind(' ', unit - 1);
+  if (start == std::string::npos) return "";
+  const std::string unused = text.substr(start + 1, end - start - 1);
+  const auto has = bytes_in(unused), needs = bytes_in(asked);
+  if (!has || !needs) return "";
+  return *has >= *needs
+             ? fmt::format(
+                   " although the allocator holds {} unused, in pieces: "
+                   "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True may help",
+                   unused)
+             : fmt::format(" (fragmentation is not to blame: the allocator holds {} unused)",
+                           unused);
 }
 
 }  // namespace
@@ -115,16 +154,18 @@ std::optional<std::string> out_of_memory_text(const std::exception& error, Varia
                                               Mode mode, std::int64_t layers,
                                               const chapter::Options& options) {
   const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
-  const std::string asked =
-      size_asked_for(c10_error != nullptr ? c10_error->what_without_backtrace() : error.what());
+  const std::string text =
+      c10_error != nullptr ? c10_error->what_without_backtrace() : error.what();
+  const std::string asked = size_asked_for(text);
   const bool is_out = dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr;
   if (!is_out && asked.empty()) return std::nullopt;
   const bool has_scores =
       variant == Variant::naive || variant == Variant::inplace || variant == Variant::sdpa_math;
   return fmt::format(
-      "{}, {}, {} layer{}, S={}: out of memory, {} more {}: try {}{}a smaller --seq or --batch",
+      "{}, {}, {} layer{}, S={}: out of memory, {} more {}{}: try {}{}a smaller --seq or --batch",
       name_of(variant), name_of(mode), layers, layers == 1 ? "" : "s", options.shape.seq,
       asked.empty() ? "some" : asked, asked.empty() ? "were asked for" : "was asked for",
+      fragmentation_text(text, asked),
       has_scores ? "--variant flash, which makes no score matrix, " : "",
       mode == Mode::training && layers > 1 ? "--mode checkpoint, " : "");
 }

@@ -15,15 +15,18 @@ bool makes_scores(Variant variant) {
 
 }  // namespace
 
-std::int64_t score_matrices(Variant variant, Mode mode, std::int64_t layers) {
+std::int64_t score_matrices(Variant variant, Mode mode, std::int64_t layers, bool on_gpu) {
   if (!makes_scores(variant)) return 0;
+  // In backward two gradients of scores, and on CUDA their product with softmax's result, which
+  // LibTorch makes before it calls its kernel.
+  const std::int64_t backward = on_gpu ? 3 : 2;
   switch (mode) {
     case Mode::inference:
       return 2;  // what softmax reads and what it writes, whether the mask was in place or not
     case Mode::training:
-      return layers + 2;  // each layer's softmax; in backward two gradients of scores beside them
+      return layers + backward;  // each layer's softmax beside them
     case Mode::checkpoint:
-      return 3;  // the same for the one layer that was just run again
+      return 1 + backward;  // the same for the one layer that was just run again
   }
   return 0;
 }
@@ -42,7 +45,8 @@ double bytes_needed(Variant variant, Mode mode, std::int64_t layers,
   const chapter::Shape& s = options.shape;
   const auto seq = static_cast<double>(s.seq);
   const double scores =
-      static_cast<double>(score_matrices(variant, mode, layers)) * score_bytes(variant, options);
+      static_cast<double>(score_matrices(variant, mode, layers, options.on_gpu())) *
+      score_bytes(variant, options);
   const bool trains = mode != Mode::inference;
   // q, k, v, their copies, output, dropout and their gradients: 16 is more than any variant has.
   const double tensors = 16.0 * static_cast<double>(trains ? layers + 1 : 1) *

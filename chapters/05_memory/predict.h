@@ -3,7 +3,7 @@
 // How memory grows with S: what the formulas say before a run, and what the measured bytes say
 // after it.
 //
-//   memory::score_matrices(memory::Variant::naive, memory::Mode::training, 4);   // 6
+//   memory::score_matrices(memory::Variant::naive, memory::Mode::training, 4, false);  // 6
 //   const auto growth = memory::growth({{256, a}, {512, b}, {1024, c}});
 //   std::int64_t S = memory::first_beyond(*growth, bytes_of_device);
 #pragma once
@@ -17,7 +17,8 @@
 namespace memory {
 
 // Tensors [B, H, S, S] that are alive at the peak of a step; 0 for variants that never make one.
-[[nodiscard]] std::int64_t score_matrices(Variant variant, Mode mode, std::int64_t layers);
+[[nodiscard]] std::int64_t score_matrices(Variant variant, Mode mode, std::int64_t layers,
+                                          bool on_gpu);
 
 // Bytes of one of them. `sdpa-math` computes in fp32 whatever the inputs are.
 [[nodiscard]] double score_bytes(Variant variant, const chapter::Options& options);

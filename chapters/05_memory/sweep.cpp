@@ -42,6 +42,7 @@ class Sweep {
       }
       say_growth(attention, peaks, totals);
     }
+    if (options_.on_gpu()) at::accelerator::emptyCache();
     fmt::print("{}scores: the step's peak in tensors [B, H, S, S] of the dtype\n", asked_.missing);
   }
 
@@ -50,6 +51,10 @@ class Sweep {
     chapter::Options options = options_;
     options.shape.seq = seq;
     return options;
+  }
+
+  [[nodiscard]] std::int64_t matrices(Variant variant) const {
+    return score_matrices(variant, asked_.mode, asked_.layers, options_.on_gpu());
   }
 
   // A line of the table; nullopt, after a sentence, where it did not fit.
@@ -102,11 +107,11 @@ class Sweep {
       return fmt::print("  {}: no parabola: a part of it depends on the size of tiles\n", name);
     }
     say_parabola(attention.variant(), *fit, totals.size());
-    say_end(attention, *fit);
+    say_end(attention, *fit, totals);
   }
 
   void say_parabola(Variant variant, const Growth& fit, std::size_t lengths) const {
-    const std::int64_t scores = score_matrices(variant, asked_.mode, asked_.layers);
+    const std::int64_t scores = matrices(variant);
     const double of_scores = static_cast<double>(scores) * score_bytes(variant, with(1));
     fmt::print("  {}: with what is held {:.6g} S² {:+.0f} S {:+.0f} bytes, {}\n", name_of(variant),
                fit.square, fit.linear, fit.constant,
@@ -119,18 +124,41 @@ class Sweep {
   }
 
   // The first S that does not fit, and whether that is so.
-  void say_end(const Attention& attention, const Growth& fit) {
+  void say_end(const Attention& attention, const Growth& fit, const std::vector<Point>& totals) {
     const Variant variant = attention.variant();
     const double available = chapter::available_memory(options_);
     const std::int64_t end = first_beyond(fit, available);
-    const bool has_wall = score_matrices(variant, asked_.mode, asked_.layers) > 0;
+    const bool has_wall = matrices(variant) > 0;
     if (end == 0 || available <= 0) return;
     fmt::print("  {}: the first S beyond {}: {}", name_of(variant), bytes_text(available), end);
     if (!options_.on_gpu()) return fmt::print(", not tried: a CPU would swap\n");
     if (!has_wall) return fmt::print(", not tried: it would take long\n");
     fmt::print("; trying it:\n");
-    (void)try_length(attention, end);
+    if (!try_length(attention, end)) say_wall(attention, totals.back().seq, end);
+  }
+
+  // A process takes more than its tensors: the device's context, code, blocks in pieces. So the
+  // end comes before the parabola's: looked for by halves, to one in a hundred.
+  void say_wall(const Attention& attention, std::int64_t fits, std::int64_t beyond) {
+    while ((beyond - fits) * 100 > beyond) {
+      const std::int64_t middle = fits + (beyond - fits) / 2;
+      (does_fit(attention, with(middle)) ? fits : beyond) = middle;
+    }
+    fmt::print("  {}: tried, S={} fits, and S={} does not\n", name_of(attention.variant()), fits,
+               beyond);
+  }
+
+  bool does_fit(const Attention& attention, const chapter::Options& options) {
     at::accelerator::emptyCache();
+    try {
+      Setup setup(options, attention, asked_.layers, asked_.mode);
+      step_(setup);
+      return true;
+    } catch (const std::exception& error) {
+      if (!out_of_memory_text(error, attention.variant(), asked_.mode, asked_.layers, options))
+        throw;
+      return false;
+    }
   }
 
   const chapter::Options& options_;
