@@ -120,6 +120,21 @@ void add_if_it_runs(Contenders& contenders, std::string name, std::function<void
   }
 }
 
+constexpr std::int64_t kPageSize = 16;
+
+// The same keys and values [B, Hkv, T, D] in pages [pages, Hkv, page size, D] that lie anywhere,
+// and the table [B, T / page size] that says where.
+std::pair<std::pair<Tensor, Tensor>, Tensor> paged(const Tensor& k, const Tensor& v) {
+  const std::int64_t B = k.size(0), Hkv = k.size(1), per_sequence = k.size(2) / kPageSize;
+  const Tensor order = at::randperm(B * per_sequence, k.options().dtype(at::kLong));
+  const auto scattered = [&](const Tensor& x) {
+    const Tensor in_order = x.view({B, Hkv, per_sequence, kPageSize, x.size(3)}).transpose(1, 2);
+    Tensor pages = at::empty({B * per_sequence, Hkv, kPageSize, x.size(3)}, x.options());
+    return pages.index_copy_(0, order, in_order.flatten(0, 1));
+  };
+  return {{scattered(k), scattered(v)}, order.to(at::kInt).view({B, per_sequence})};
+}
+
 Contenders contenders_of(const kernels::DecodeOp& decode, const Shape& s, bool on_gpu) {
   const auto like = on_gpu ? at::TensorOptions().device(at::kCUDA).dtype(at::kBFloat16)
                            : at::TensorOptions().dtype(at::kFloat);
@@ -146,15 +161,21 @@ Contenders contenders_of(const kernels::DecodeOp& decode, const Shape& s, bool o
     });
   }
   result.emplace_back("decode", [=] { decode(q, k, v, lengths); });
-  result.back().second();
+  const auto [pages, table] = paged(k, v);
+  result.emplace_back("paged", [=, pages = pages, table = table] {
+    decode(q, pages.first, pages.second, lengths, table);
+  });
+  for (const auto& [name, run] : result) run();
   return result;
 }
 
-constexpr const char* kColumns[] = {"math", "efficient", "flash", "expanded", "cudnn", "decode"};
+constexpr const char* kColumns[] = {"math",  "efficient", "flash", "expanded",
+                                    "cudnn", "decode",    "paged"};
 
 struct Row {
   std::map<std::string, double> us;
   double ratio = 0;  // of decode's speed to that of the fastest of the others
+  double paged = 0;  // of its speed from pages to that from one piece
   std::string fastest;
 };
 
@@ -170,17 +191,33 @@ Row measure(const Contenders& contenders, int rounds, bool on_gpu) {
   Row row;
   for (const auto& [name, values] : times) {
     row.us[name] = median(values);
-    if (name != "decode" && (row.fastest.empty() || row.us[name] < row.us[row.fastest])) {
+    if (name != "decode" && name != "paged" &&
+        (row.fastest.empty() || row.us[name] < row.us[row.fastest])) {
       row.fastest = name;
     }
   }
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < times["decode"].size(); ++i) {
-    ratios.push_back(times[row.fastest][i] / times["decode"][i]);
-  }
-  row.ratio = median(ratios);
+  const auto ratio = [&](const std::string& of, const std::string& to) {
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < times[of].size(); ++i)
+      ratios.push_back(times[to][i] / times[of][i]);
+    return median(ratios);
+  };
+  row.ratio = ratio("decode", row.fastest);
+  row.paged = ratio("paged", "decode");
   return row;
 }
+
+// Over shapes.
+struct Ratios {
+  double logs = 0, count = 0, least = std::numeric_limits<double>::infinity();
+
+  void add(double ratio) {
+    logs += std::log(ratio);
+    count += 1;
+    least = std::min(least, ratio);
+  }
+  [[nodiscard]] double mean() const { return std::exp(logs / count); }
+};
 
 struct Options {
   std::string library, json;
@@ -217,9 +254,9 @@ std::string json_of(const Shape& s, const Row& row, double bytes) {
   }
   return fmt::format(
       "  \"{}_{}_{}_{}_{}\": {{\"bytes\": {:.0f}, \"us\": {{{}}}, \"gb_per_s\": {:.0f}, "
-      "\"fastest_backend\": \"{}\", \"speed_to_fastest\": {:.3f}}}",
+      "\"fastest_backend\": \"{}\", \"speed_to_fastest\": {:.3f}, \"paged_to_one_piece\": {:.3f}}}",
       s.B, s.H, s.Hkv, s.T, s.D, bytes, us, bytes / row.us.at("decode") * 1e-3, row.fastest,
-      row.ratio);
+      row.ratio, row.paged);
 }
 
 void print_head(const prof::Machine& machine, const std::string& device, int rounds) {
@@ -228,7 +265,7 @@ void print_head(const prof::Machine& machine, const std::string& device, int rou
              machine.libtorch_version, rounds);
   fmt::print("{:<22}{:>8}", "B, H/Hkv, T, D", "MB");
   for (const char* column : kColumns) fmt::print("{:>10}", column);
-  fmt::print("{:>8}{:>12}\n", "GB/s", "of fastest");
+  fmt::print("{:>8}{:>12}{:>12}\n", "GB/s", "of fastest", "paged");
 }
 
 void print_row(const Shape& shape, const Row& row, double bytes) {
@@ -237,7 +274,8 @@ void print_row(const Shape& shape, const Row& row, double bytes) {
     const auto found = row.us.find(column);
     fmt::print("{:>10}", found == row.us.end() ? "-" : fmt::format("{:.1f}", found->second));
   }
-  fmt::print("{:>8.0f}{:>12.3f}\n", bytes / row.us.at("decode") * 1e-3, row.ratio);
+  fmt::print("{:>8.0f}{:>12.3f}{:>12.3f}\n", bytes / row.us.at("decode") * 1e-3, row.ratio,
+             row.paged);
   std::fflush(stdout);
 }
 
@@ -258,27 +296,29 @@ int run(const kernels::DecodeOp& decode, const Options& options) {
 
   print_head(machine, device, options.rounds);
   std::string json;
-  double logs = 0, least = std::numeric_limits<double>::infinity();
+  Ratios to_fastest, paged;
   for (const Shape& shape : shapes) {
     const double bytes = bytes_of(shape, on_gpu);
     const Row row = measure(contenders_of(decode, shape, on_gpu), options.rounds, on_gpu);
     print_row(shape, row, bytes);
     json += (json.empty() ? "" : ",\n") + json_of(shape, row, bytes);
-    logs += std::log(row.ratio);
-    least = std::min(least, row.ratio);
+    to_fastest.add(row.ratio);
+    paged.add(row.paged);
   }
-  const double mean = std::exp(logs / static_cast<double>(shapes.size()));
   fmt::print(
       "\nspeed of decode to that of the fastest backend of each shape: {:.3f} in the geometric "
-      "mean, "
-      "{:.3f} at least\nexpanded: flash, with K and V copied for each query head in every call\n",
-      mean, least);
+      "mean, {:.3f} at least\nspeed from pages of {} keys to that from one piece: {:.3f} in the "
+      "geometric mean, {:.3f} at least\nexpanded: flash, with K and V copied for each query head "
+      "in every call\n",
+      to_fastest.mean(), to_fastest.least, kPageSize, paged.mean(), paged.least);
   if (options.json.empty()) return 0;
   const std::string text = fmt::format(
       "{{\"device\": \"{}\", \"libtorch\": \"{}\", \"driver\": \"{}\", \"rounds\": {},\n "
-      "\"speed_to_fastest\": {{\"geometric_mean\": {:.3f}, \"least\": {:.3f}}},\n \"shapes\": "
+      "\"speed_to_fastest\": {{\"geometric_mean\": {:.3f}, \"least\": {:.3f}}},\n "
+      "\"paged_to_one_piece\": {{\"geometric_mean\": {:.3f}, \"least\": {:.3f}}},\n \"shapes\": "
       "{{\n{}\n }}}}\n",
-      device, machine.libtorch_version, machine.driver_version, options.rounds, mean, least, json);
+      device, machine.libtorch_version, machine.driver_version, options.rounds, to_fastest.mean(),
+      to_fastest.least, paged.mean(), paged.least, json);
   return written(options.json, text) ? 0 : 1;
 }
 
