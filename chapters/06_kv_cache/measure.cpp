@@ -18,9 +18,13 @@ Measured measure(const chapter::Options& options, Generation& generation,
       measured.usage = g.usage().value_or(Usage{});  // the last token's stays
     });
   });
-  at::Tensor x = generation.prefill();
-  measured.token_peak = prof::peak_memory(options.device.type(), [&] { x = generation.decode(x); });
-  generation.end();
+  const c10::DeviceType device = options.device.type();
+  // Watched from the prefill on, so that LibTorch knows the blocks that the token frees.
+  (void)prof::peak_memory(device, [&] {
+    at::Tensor x = generation.prefill();
+    measured.token_peak = prof::peak_memory(device, [&] { x = generation.decode(x); });
+    generation.end();
+  });
   return measured;
 }
 

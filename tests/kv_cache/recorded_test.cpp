@@ -75,7 +75,10 @@ TEST_CASE("preallocated and paged: a token writes itself and allocates nothing")
   CHECK(facts.bytes->read == facts.bytes->least);
   const double slots = cache == "paged" ? 64 : 100;  // four pages hold 57 tokens
   CHECK(facts.wasted_bytes() == (slots - 57) * kOwn);
-  CHECK(facts.peak_bytes == (cache == "paged" ? 112 : 100) * kOwn);
+  // Pages for 100 tokens of each sequence are there, and the prompts' padding for a moment.
+  if (cache == "preallocated") CHECK(facts.peak_bytes == 100 * kOwn);
+  if (cache == "paged") CHECK(facts.peak_bytes >= 112 * kOwn);
+  if (cache == "paged") CHECK(facts.peak_bytes < 120 * kOwn);
 }
 
 TEST_CASE("paged with SDPA: the copy that SDPA needs is seen, and read") {
