@@ -18,6 +18,8 @@ A page holds markers, and what stands between a marker and its end is replaced. 
                                                             long as the CPU was in that step; us=0-5000
                                                             instead of step=2: that range
     <!-- fill: memory RECORDING.json.gz alt="what it shows" -->     the memory of its first step, drawn alike
+    <!-- fill: plot SWEEP.sweep.json quantity=peak alt="what it shows" -->   how figures grow, drawn alike; without a
+                                                            quantity the first
     <!-- fill: graph RECORDING.graph.json.gz alt="what it shows" -->   the op graph of an execution trace
     <!-- fill: code chapters/01_naive/main.cpp attention -->        a region marked [begin attention], or of a .py
     <!-- fill: part FILE "float s" "^  }$" -->              of a source, from the first line that fits the first
@@ -125,7 +127,7 @@ def printed_by_readtrace(*arguments):
     program = ROOT / "build" / "readtrace"
     if not program.is_file():
         raise DocsError("build/readtrace is not there: run `make build` first")
-    words = [RESULTS + word if re.fullmatch(r"[^/]+\.json\.gz", word) else word for word in arguments]
+    words = [RESULTS + word if re.fullmatch(r"[^/]+\.(json\.gz|sweep\.json)", word) else word for word in arguments]
     result = subprocess.run([program, *words], cwd=ROOT, text=True, capture_output=True, check=False)
     found_something = result.returncode == 1 and result.stdout  # a fault, a difference
     if result.returncode != 0 and not found_something:
@@ -178,17 +180,24 @@ def figure(name, alt, step="", part="", us=""):
         what = ["--from", start, "--to", end]
     elif part == "cpu":
         what = step_on_the_cpu(name, step)
-    return picture(file, alt, name, *what)
+    return picture(file, alt, "figure", name, *what)
 
 
 def memory(name, alt):
     """The memory of the first step, drawn the same way."""
-    return picture(f"figures/{pathlib.Path(name).name.removesuffix('.json.gz')}.memory", alt, name, "--memory")
+    return picture(f"figures/{pathlib.Path(name).name.removesuffix('.json.gz')}.memory", alt, "figure", name, "--memory")
 
 
-def picture(file, alt, name, *what):
-    FIGURES[f"{file}.svg"] = printed_by_readtrace("figure", name, *what)
-    FIGURES[f"{file}.narrow.svg"] = printed_by_readtrace("figure", name, *what, "--width", str(NARROW))
+def plot(name, alt, quantity=""):
+    """A sweep, drawn the same way."""
+    file = f"figures/{pathlib.Path(name).name.removesuffix('.json')}{quantity and '.' + quantity}"
+    return picture(file, alt, "plot", name, *(["--quantity", quantity] if quantity else []))
+
+
+def picture(file, alt, *command):
+    """What a command draws, wide and narrow, as files under docs/ and a tag that shows them."""
+    FIGURES[f"{file}.svg"] = printed_by_readtrace(*command)
+    FIGURES[f"{file}.narrow.svg"] = printed_by_readtrace(*command, "--width", str(NARROW))
     # off-glb: the link is here already; the plug-in's own would come between picture and img.
     return (f'<a class="glightbox" href="{file}.svg"><picture>'
             f'<source media="(max-width: 600px)" srcset="{file}.narrow.svg">'
@@ -320,7 +329,7 @@ def quotient(name, key, divisor, spec=".2f"):
 
 
 FIGURES = {}  # file under docs/ -> what must stand in it, for the figures that pages show
-BLOCKS = {"table": table, "explain": explain, "figure": figure, "memory": memory, "graph": graph,
+BLOCKS = {"table": table, "explain": explain, "figure": figure, "memory": memory, "plot": plot, "graph": graph,
           "readtrace": readtrace, "merge": merge, "code": code, "part": part, "diff": diff, "lines": lines,
           "chapters": chapters}
 INLINES = {"fact": fact, "cell": cell, "json": json_value, "ratio": ratio, "readtrace": found, "text": text,
@@ -384,8 +393,8 @@ def stamp(recordings):
 
 def check_recordings():
     stamps = json.loads(text_of(STAMPS))
-    files = [*(ROOT / RESULTS).glob("*.json.gz"), *(ROOT / RESULTS).glob("*.beside.*.txt")]
-    names = sorted(path.name for path in files)
+    names = sorted(path.name for kind in ("*.json.gz", "*.sweep.json", "*.beside.*.txt")
+                   for path in (ROOT / RESULTS).glob(kind))
     for name in names:
         if stamps.get(name) != code_hash(name):
             raise DocsError(f"{name} was recorded from other code than its chapter has now: run `make results` "

@@ -10,6 +10,18 @@ readonly python=${PYTHON:-.venv/bin/python3}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
+# The figures of sweeps in a folder, from which pages draw their plots.
+keep_sweeps() {
+  local file name recording
+  for file in "$1"/*.sweep.json; do
+    name=${file##*/}
+    name=${name#*_*_*_*_}
+    recording=docs/results/$chapter.${name%%.*}.${device:-cpu}.sweep.json
+    cp "$file" "$recording"
+    python3 tools/docs.py --stamp "$recording"
+  done
+}
+
 for chapter in "$@"; do
   runs=("")
   case $chapter in
@@ -52,14 +64,15 @@ for chapter in "$@"; do
     for other in "--mode inference --layers 1 --sweep 256,512,768,1024" "--sweep 256,512,768,1024"; do
       echo "05_memory --variant all $other"
       # shellcheck disable=SC2086
-      build/05_memory --variant all $other | sed '1,/^$/d; /^Next:/d'
+      build/05_memory --variant all --out "$scratch/growth" $other | sed '1,/^$/d; /^Sweep  /d; /^Plot  /d; /^Next:/d'
       echo
     done > "$scratch/sweeps"
     sed '$d' "$scratch/sweeps" > "docs/results/05_memory.sweeps.${device:-cpu}.txt"
+    keep_sweeps "$scratch/growth/05_memory"
     for layers in 1 2 4 8; do
       for mode in training checkpoint; do
         echo "05_memory --mode $mode --layers $layers"
-        build/05_memory --mode "$mode" --layers "$layers" --sweep 512 > "$scratch/layers"
+        build/05_memory --mode "$mode" --layers "$layers" --sweep 512 --out "$scratch/layer" > "$scratch/layers"
         grep '^ .* held\|^naive ' "$scratch/layers"
       done
     done | awk '!/ held/ || !seen++' > "docs/results/05_memory.layers.${device:-cpu}.txt"

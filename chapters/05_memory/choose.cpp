@@ -116,8 +116,8 @@ Asked asked(const chapter::Options& options) {
 
 chapter::Options named_after(const Asked& asked, chapter::Options options) {
   options.info.variant =
-      fmt::format("{}-{}-{}layer{}", name_of(asked.variants.front()), name_of(asked.mode),
-                  asked.layers, asked.layers == 1 ? "" : "s");
+      fmt::format("{}-{}-{}layer{}", options.extra.at(kVariant), name_of(asked.mode), asked.layers,
+                  asked.layers == 1 ? "" : "s");
   return options;
 }
 

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "chapter/report.h"
+#include "explain/sweep_file.h"
 #include "explain/text.h"
 #include "predict.h"
 
@@ -21,10 +23,34 @@ std::string bytes_text(double bytes) {
   return size_text(static_cast<std::int64_t>(std::min(bytes, kMost)));
 }
 
+// In the order of the quantities below.
+std::vector<std::optional<double>> values_of(const Measured& measured) {
+  const auto bytes = [](std::int64_t value) { return static_cast<double>(value); };
+  std::vector<std::optional<double>> values{bytes(measured.peak), bytes(measured.forward_peak),
+                                            bytes(measured.held.total() + measured.peak)};
+  if (measured.allocator) values.emplace_back(bytes(measured.allocator->reserved));
+  return values;
+}
+
+explain::Sweep new_record(const chapter::Options& options, const Asked& asked) {
+  explain::Sweep record =
+      chapter::new_sweep(options,
+                         fmt::format("one step of {}, {} layer{}", name_of(asked.mode),
+                                     asked.layers, asked.layers == 1 ? "" : "s"),
+                         "S");
+  const auto limit = chapter::memory_limit(options);
+  record.quantities = {{"peak", "peak of a step beyond what is held", "bytes", limit},
+                       {"forward", "peak of a forward beyond what is held", "bytes", limit},
+                       {"total", "peak of a step with what is held", "bytes", limit}};
+  if (options.on_gpu())
+    record.quantities.push_back({"reserved", "reserved by the allocator", "bytes", limit});
+  return record;
+}
+
 class Sweep {
  public:
   Sweep(const chapter::Options& options, const Asked& asked, const Step& step)
-      : options_(options), asked_(asked), step_(step) {}
+      : options_(options), asked_(asked), step_(step), record_(new_record(options, asked)) {}
 
   void run() {
     fmt::print("\nOne step of {}, {} layer{}, {}; peaks beyond what is held:\n",
@@ -43,6 +69,7 @@ class Sweep {
       say_growth(attention, peaks, totals);
     }
     fmt::print("{}scores: the step's peak in tensors [B, H, S, S] of the dtype\n", asked_.missing);
+    chapter::show(named_after(asked_, options_), record_);
   }
 
  private:
@@ -59,20 +86,35 @@ class Sweep {
     const double needed = bytes_needed(variant, asked_.mode, asked_.layers, options);
     const double available = chapter::available_memory(options);
     if (!options.on_gpu() && available > 0 && needed > available) {
-      fmt::print("{:<11}{:>8}  not tried: it may need {} and {} are free\n", name_of(variant), seq,
-                 bytes_text(needed), bytes_text(available));
+      const std::string why = fmt::format("not tried: it may need {} and {} are free",
+                                          bytes_text(needed), bytes_text(available));
+      fmt::print("{:<11}{:>8}  {}\n", name_of(variant), seq, why);
+      record(variant, seq, {}, why);
       return std::nullopt;
     }
     try {
       const Measured measured = measure_length(attention, options);
       print(variant, options, measured);
+      record(variant, seq, values_of(measured));
       return measured;
     } catch (const std::exception& error) {
       const auto sentence = out_of_memory_text(error, variant, asked_.mode, asked_.layers, options);
       if (!sentence) throw;
       fmt::print("{}\n", *sentence);
+      record(variant, seq, {}, "out of memory");
       return std::nullopt;
     }
+  }
+
+  // The end that say_end() tries may be one of the lengths.
+  void record(Variant variant, std::int64_t seq, std::vector<std::optional<double>> values,
+              const std::string& reason = "") {
+    const auto x = static_cast<double>(seq);
+    const auto is_same = [&](const explain::SweepRow& row) {
+      return row.line == name_of(variant) && row.x == x;
+    };
+    if (std::none_of(record_.rows.begin(), record_.rows.end(), is_same))
+      record_.rows.push_back({name_of(variant), x, std::move(values), reason});
   }
 
   // Each on an empty cache: what an earlier one left would count as reserved.
@@ -136,6 +178,7 @@ class Sweep {
   const chapter::Options& options_;
   const Asked& asked_;
   const Step& step_;
+  explain::Sweep record_;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "chapter/guess.h"
 #include "chapter/inputs.h"
 #include "explain/finding.h"
+#include "explain/plot.h"
 #include "explain/quiz.h"
 #include "explain/text.h"
 #include "profiler/graph.h"
@@ -195,6 +196,40 @@ void show(const Options& options, const Recording& recording) {
   fmt::print("\n");
   fmt::print("{}{}", explain::to_text(recording.facts), recording.findings);
   if (!recording.grades.empty()) fmt::print("\n{}", recording.grades);
+}
+
+explain::Sweep new_sweep(const Options& options, const std::string& title, const std::string& x) {
+  const Shape& s = options.shape;
+  std::string shape;
+  const auto add = [&](const char* letter, std::int64_t size) {
+    if (x != letter) shape += fmt::format("{}{}={}", shape.empty() ? "" : ", ", letter, size);
+  };
+  add("B", s.batch);
+  add("H", s.heads);
+  if (s.kv_heads != s.heads) add("Hkv", s.kv_heads);
+  add("S", s.seq);
+  add("D", s.head_dim);
+  return {.chapter = options.info.name,
+          .title = title,
+          .x = x,
+          .facts = {{"shape", shape},
+                    {"dtype", options.dtype_name()},
+                    {"device", device_text(options)},
+                    {"libtorch", "LibTorch " + libtorch_text(options.machine)}}};
+}
+
+std::optional<explain::SweepLimit> memory_limit(const Options& options) {
+  const double bytes = available_memory(options);
+  if (bytes <= 0) return std::nullopt;
+  return explain::SweepLimit{options.on_gpu() ? "this device" : "free memory here", bytes};
+}
+
+void show(const Options& options, const explain::Sweep& sweep) {
+  const std::filesystem::path file = options.file(".sweep.json"), plot = options.file(".sweep.svg");
+  trace::write_file(file, explain::to_json(sweep));
+  trace::write_file(plot, explain::plot_svg(sweep, {}));
+  fmt::print("Sweep     {0}  (build/readtrace plot {0} --quantity ...)\nPlot      {1}\n",
+             file.string(), plot.string());
 }
 
 }  // namespace chapter

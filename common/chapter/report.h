@@ -5,14 +5,21 @@
 //
 //   prof::Profiler profiler(chapter::profiler_options(options, error, peak));
 //   chapter::show(options, chapter::finish(options, profiler, "attn_fwd", forward));
+//   explain::Sweep sweep = chapter::new_sweep(options, "one step", "S");  // of several sizes
+//   instead sweep.quantities = {{"peak", "peak of a step", "bytes",
+//   chapter::memory_limit(options)}}; sweep.rows.push_back({"naive", 512, {91226112.0}});
+//   chapter::show(options, sweep);
 //   return chapter::run(argc, argv, kChapter, [](const chapter::Options&) {});
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
 
 #include "chapter/inputs.h"
 #include "chapter/options.h"
 #include "explain/facts.h"
+#include "explain/sweep_file.h"
 #include "profiler/profiler.h"
 #include "trace/key_averages.h"
 
@@ -48,5 +55,16 @@ struct Recording {
 // Prints the table (a short form where the terminal is too narrow), the files' names, facts and
 // findings.
 void show(const Options& options, const Recording& recording);
+
+// A sweep of this chapter on this machine, still without quantities and rows. `x` is the letter
+// that is swept, so the shape is noted without it.
+[[nodiscard]] explain::Sweep new_sweep(const Options& options, const std::string& title,
+                                       const std::string& x);
+
+// For quantities in bytes; nullopt where the system does not say.
+[[nodiscard]] std::optional<explain::SweepLimit> memory_limit(const Options& options);
+
+// Writes the sweep under options.out, and the plot of its first quantity, and prints their names.
+void show(const Options& options, const explain::Sweep& sweep);
 
 }  // namespace chapter

@@ -219,22 +219,6 @@ class NodeReader {
 constexpr std::string_view kHow =
     "run a chapter with --graph, or record with torch's ExecutionTraceObserver";
 
-// The whole input, with the room behind it that simdjson reads into.
-std::string text_of(trace::Input& input) {
-  constexpr std::size_t kPiece = std::size_t{1} << 20;
-  std::string text;
-  std::size_t size = 0, got = kPiece;
-  while (got == kPiece) {
-    text.resize(size + kPiece);
-    got = input.read(text.data() + size, kPiece);
-    size += got;
-  }
-  text.resize(size);
-  if (!input.problem().empty()) fail(input.name(), "cannot be read whole", input.problem());
-  text.reserve(size + simdjson::SIMDJSON_PADDING);
-  return text;
-}
-
 dom::array nodes_of(dom::parser& parser, const std::string& text, const std::string& name) {
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) fail(name, "is empty", kHow);
   dom::element root;
@@ -294,12 +278,12 @@ std::int64_t TensorUse::bytes() const {
 
 ExecutionTrace read_execution_trace(const std::filesystem::path& path) {
   trace::Input input = trace::Input::open(path);
-  return parse(text_of(input), input.name());
+  return parse(trace::read_whole(input), input.name());
 }
 
 ExecutionTrace parse_execution_trace(std::string_view text) {
   trace::Input input(text);
-  return parse(text_of(input), input.name());
+  return parse(trace::read_whole(input), input.name());
 }
 
 }  // namespace explain

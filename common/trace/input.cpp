@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <simdjson.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -127,6 +128,27 @@ std::size_t Input::read_gzip(char* buffer, std::size_t size) {
     }
   }
   return size - stream.avail_out;
+}
+
+std::string read_whole(Input& input, std::size_t most) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  std::string text;
+  std::size_t size = 0, got = kPiece;
+  while (got == kPiece && size <= most) {
+    text.resize(size + kPiece);
+    got = input.read(text.data() + size, kPiece);
+    size += got;
+  }
+  text.resize(size);
+  if (!input.problem().empty()) {
+    throw ReadError(fmt::format("{} cannot be read whole: {}", input.name(), input.problem()));
+  }
+  if (size > most) {
+    throw ReadError(fmt::format("{} is longer than {} bytes, which no such file is: check its name",
+                                input.name(), most));
+  }
+  text.reserve(size + simdjson::SIMDJSON_PADDING);  // else the parser copies it
+  return text;
 }
 
 }  // namespace trace

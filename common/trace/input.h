@@ -43,4 +43,8 @@ class Input {
   std::string name_ = "the text", problem_;
 };
 
+// All of it, for what is parsed as one text, such as a sweep. Throws ReadError where it is cut,
+// damaged or longer than `most` bytes.
+[[nodiscard]] std::string read_whole(Input& input, std::size_t most = std::size_t{1} << 40);
+
 }  // namespace trace

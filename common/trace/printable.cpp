@@ -35,4 +35,14 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+// Without control characters, two are all that JSON minds.
+std::string json_string(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : printable(text)) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + '"';
+}
+
 }  // namespace trace

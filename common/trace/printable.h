@@ -13,4 +13,7 @@ namespace trace {
 
 [[nodiscard]] std::string printable(std::string_view text);
 
+// The same as a JSON string, with its quotes.
+[[nodiscard]] std::string json_string(std::string_view text);
+
 }  // namespace trace

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trace/printable.h"
 #include "trace/table_columns.h"
 
 namespace trace {
@@ -70,16 +71,6 @@ constexpr Field kFields[] = {
     {"flops", [](const Row& r, const Sums&) { return number(r.flops); }},
 };
 
-// Names hold no control characters (printable.h), so two characters are all that JSON minds.
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + '"';
-}
-
 std::string csv_text(std::string_view text) {
   if (text.find_first_of(",\"\n\r") == std::string_view::npos) return std::string(text);
   std::string result = "\"";
@@ -134,15 +125,15 @@ std::string json(const Averages& averages, const TableOptions& options) {
   std::string text = fmt::format(
       "{{\n\"device\": {},\n\"self_cpu_time_total_us\": {:.3f},\n"
       "\"self_device_time_total_us\": {:.3f},\n\"rows\": [",
-      quoted(averages.use_device), sums.cpu, sums.device);
+      json_string(averages.use_device), sums.cpu, sums.device);
   bool is_first = true;
   for (const Row* row : shown(order, options)) {
     text += is_first ? "\n{" : ",\n{";
     is_first = false;
     for (const Field& field : kFields) {
       const Value value = field.value(*row, sums);
-      text += fmt::format("{}: {}, ", quoted(field.name),
-                          value.is_text        ? quoted(value.text)
+      text += fmt::format("{}: {}, ", json_string(field.name),
+                          value.is_text        ? json_string(value.text)
                           : value.text.empty() ? "null"
                                                : value.text);
     }

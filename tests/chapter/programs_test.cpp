@@ -25,7 +25,9 @@
 #include "explain/memory.h"
 #include "explain/memory_figure.h"
 #include "explain/op_graph.h"
+#include "explain/plot.h"
 #include "explain/quiz.h"
+#include "explain/sweep_file.h"
 #include "explain/text.h"
 #include "profiler/device.h"
 #include "trace/key_averages.h"
@@ -361,7 +363,28 @@ TEST_CASE("05 compares lengths and variants, and goes on where one does not fit"
       sandbox.run("05_memory", std::string(kSmall) + " --sweep 64,1000000,2000000");
   CHECK(large.exit_code == 0);
   CHECK_THAT(large.out, ContainsSubstring("\nnaive       1000000  not tried: it may need"));
-  CHECK(fs::is_empty(sandbox.folder()));
+}
+
+TEST_CASE("05 writes what its sweep measured, and a plot of it") {
+  const Sandbox sandbox;
+  const Result result = sandbox.run("05_memory", std::string(kSmall) + " --sweep 64,128,1000000");
+  CAPTURE(result.out, result.err);
+  REQUIRE(result.exit_code == 0);
+  const std::string stem = "traces/05_memory/1_2_64_16_naive-training-2layers.sweep";
+  CHECK_THAT(result.out, ContainsSubstring("Sweep     " + stem + ".json") &&
+                             ContainsSubstring("Plot      " + stem + ".svg"));
+  const explain::Sweep sweep = explain::read_sweep(sandbox.folder() / (stem + ".json"));
+  CHECK(file_text(sandbox.folder() / (stem + ".svg")) == explain::plot_svg(sweep, {}));
+  REQUIRE(sweep.rows.size() == 3);
+  for (const std::size_t row : {std::size_t{0}, std::size_t{1}}) {
+    CHECK(sweep.rows[row].line == "naive");
+    CHECK(sweep.rows[row].x == 64.0 * static_cast<double>(row + 1));
+    REQUIRE(sweep.rows[row].values.front() > 0.0);
+    const auto peak = static_cast<std::int64_t>(*sweep.rows[row].values.front());
+    CHECK_THAT(result.out, ContainsSubstring(explain::size_text(peak)));
+  }
+  CHECK_FALSE(sweep.rows[2].values.front());
+  CHECK_THAT(sweep.rows[2].reason, ContainsSubstring("not tried: it may need"));
 }
 
 TEST_CASE("What 05 cannot run is one line and exit code 2") {

@@ -10,6 +10,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdio>
+#include <fstream>
 #include <string>
 
 using Catch::Matchers::ContainsSubstring;
@@ -114,6 +115,29 @@ TEST_CASE("figure --memory draws what explain says, of a recording that has it")
   CHECK_THAT(without.text, ContainsSubstring("no memory records"));
   CHECK(readtrace("figure --memory --from 5 " + with).exit_code == 2);
   CHECK_THAT(readtrace(std::string("explain ") + kNaive).text, !ContainsSubstring("Memory of"));
+}
+
+TEST_CASE("plot: a sweep as SVG; what is none, a quantity that is not there, a folder as output") {
+  const std::string sweep = "plot_command_test.sweep.json";
+  std::ofstream(sweep) << R"({"chapter":"c","title":"t","x":"S","quantities":[)"
+                       << R"({"key":"peak","title":"the peak","unit":"bytes"}],"rows":[)"
+                       << R"({"line":"a","x":1,"values":{"peak":2}}]})";
+  const Result drawn = readtrace("plot " + sweep);
+  CHECK(drawn.exit_code == 0);
+  CHECK_THAT(drawn.text, StartsWith("<svg ") && ContainsSubstring("c: the peak"));
+  const Result other = readtrace("plot --quantity forward " + sweep);
+  CHECK(other.exit_code == 2);
+  CHECK(
+      other.text ==
+      "readtrace: the sweep has no quantity forward: choose one by --quantity: peak (the peak)\n");
+  CHECK(readtrace("plot --width 3 " + sweep).exit_code == 2);
+  const Result trace = readtrace(std::string("plot ") + kNaive);
+  CHECK(trace.exit_code == 3);
+  CHECK_THAT(trace.text, ContainsSubstring("is no sweep: it has no chapter"));
+  CHECK(readtrace("plot nothing.sweep.json").exit_code == 3);
+  CHECK(readtrace("plot -o . " + sweep).exit_code == 1);
+  CHECK(run("sh -c '" READTRACE " plot - -o plot_command_test.svg <" + sweep + "'").exit_code == 0);
+  CHECK(std::ifstream("plot_command_test.svg").good());
 }
 
 TEST_CASE("quiz: without a terminal the questions, and how to answer") {

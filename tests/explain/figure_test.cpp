@@ -13,23 +13,18 @@
 
 #include "explain/figure_layout.h"
 #include "explain/figure_text.h"
+#include "svg.h"
 #include "trace/reader.h"
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
+using svg::count;
+using svg::is_well_formed;
 
 namespace {
 
 trace::Trace recording(const std::string& name) {
   return trace::read(std::string(PROF_TEST_DATA "/pytorch/") + name + ".json.gz");
-}
-
-std::size_t count(std::string_view text, std::string_view part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string_view::npos;
-       at = text.find(part, at + part.size()))
-    ++found;
-  return found;
 }
 
 std::size_t boxes(const std::string& svg, const std::string& css_class) {
@@ -38,33 +33,6 @@ std::size_t boxes(const std::string& svg, const std::string& css_class) {
 
 std::size_t arrows(const std::string& svg) {
   return count(svg, "marker-end") - (svg.find(">launch<") == std::string::npos ? 0 : 1);
-}
-
-// Every tag is closed in order, every attribute is quoted, every & begins an entity that we write,
-// and there is no character that XML forbids.
-bool is_well_formed(std::string_view xml) {
-  std::vector<std::string> open;
-  for (std::size_t i = 0; i < xml.size(); ++i) {
-    if (static_cast<unsigned char>(xml[i]) < 0x20 && xml[i] != '\n') return false;
-    if (xml[i] == '&') {
-      const std::string_view entity = xml.substr(i, xml.find(';', i) - i + 1);
-      if (entity != "&amp;" && entity != "&lt;" && entity != "&gt;" && entity != "&quot;")
-        return false;
-    }
-    if (xml[i] != '<') continue;
-    const std::size_t end = xml.find('>', i);
-    if (end == std::string_view::npos) return false;
-    const std::string_view tag = xml.substr(i + 1, end - i - 1);
-    if (tag.find('<') != std::string_view::npos || count(tag, "\"") % 2 != 0) return false;
-    if (tag.starts_with('/')) {
-      if (open.empty() || open.back() != tag.substr(1)) return false;
-      open.pop_back();
-    } else if (!tag.ends_with('/')) {
-      open.emplace_back(tag.substr(0, tag.find(' ')));
-    }
-    i = end;
-  }
-  return open.empty();
 }
 
 // One X event with what matters here.

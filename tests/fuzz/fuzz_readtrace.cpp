@@ -28,9 +28,11 @@
 #include "explain/op_graph_svg.h"
 #include "explain/op_graph_text.h"
 #include "explain/op_tree_text.h"
+#include "explain/plot.h"
 #include "explain/quiz.h"
 #include "explain/steps.h"
 #include "explain/structure.h"
+#include "explain/sweep_file.h"
 #include "trace/batches.h"
 #include "trace/key_averages.h"
 #include "trace/merge.h"
@@ -116,6 +118,15 @@ void graph(std::string_view text) {
   (void)explain::op_graph_svg(graph);
 }
 
+void plot(std::string_view text) {
+  const explain::Sweep sweep = explain::parse_sweep(text);
+  for (const explain::SweepQuantity& quantity : sweep.quantities) {
+    (void)explain::plot_svg(sweep, {.quantity = quantity.key});
+    (void)explain::plot_svg(sweep, {.quantity = quantity.key, .is_linear = true, .width = 300});
+  }
+  (void)explain::parse_sweep(explain::to_json(sweep));
+}
+
 void merge(std::string_view text) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path();
   const std::string pid = std::to_string(::getpid());
@@ -135,8 +146,8 @@ void merge(std::string_view text) {
 }
 
 using Command = void (*)(std::string_view);
-constexpr Command kCommands[] = {table,  small_batches, kernels, tree, explained, quiz,
-                                 figure, health,        clipped, diff, graph,     merge};
+constexpr Command kCommands[] = {table,  small_batches, kernels, tree,  explained, quiz, figure,
+                                 health, clipped,       diff,    graph, merge,     plot};
 
 }  // namespace
 

@@ -46,7 +46,7 @@ def shortened(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--commands", type=int, default=12)
+    parser.add_argument("--commands", type=int, default=13)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     seeds = dict(ODD)
@@ -60,6 +60,8 @@ def main():
         for first in range(0, len(document["nodes"]), 4):
             document_part = {**document, "nodes": document["nodes"][first:first + 4]}
             seeds[f"graph_{first}"] = json.dumps(document_part, separators=(",", ":"))
+    for path in (ROOT / "docs/results").glob("*.sweep.json"):
+        seeds[path.name.removesuffix(".json")] = path.read_text(encoding="utf-8")
     for name, text in seeds.items():
         for command in range(args.commands):
             (args.out / f"{name}.{command}").write_bytes(bytes([command]) + text.encode())

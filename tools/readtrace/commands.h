@@ -34,6 +34,7 @@ void add_table(CLI::App& app, std::function<int()>& command);
 void add_health(CLI::App& app, std::function<int()>& command);
 void add_figure(CLI::App& app, std::function<int()>& command);
 void add_graph(CLI::App& app, std::function<int()>& command);
+void add_plot(CLI::App& app, std::function<int()>& command);
 void add_merge(CLI::App& app, std::function<int()>& command);
 void add_diff(CLI::App& app, std::function<int()>& command);
 void add_tree(CLI::App& app, std::function<int()>& command);

@@ -61,6 +61,7 @@ int run(int argc, char** argv) {
   add_table(app, command);
   add_figure(app, command);
   add_graph(app, command);
+  add_plot(app, command);
   add_health(app, command);
   add_tree(app, command);
   add_diff(app, command);
