@@ -15,7 +15,8 @@ if [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; then
 fi
 recordings=()
 for name in naive inplace math flash efficient cudnn v1 v2 v3 v4 v5 v6 \
-  naive-inference-1layer naive-training-2layers naive-checkpoint-2layers flash-training-2layers; do
+  naive-inference-1layer naive-training-2layers naive-checkpoint-2layers flash-training-2layers \
+  concat preallocated paged paged-sdpa preallocated-graph paged-graph; do
   recording=docs/results/$chapter.$name.h200.json.gz
   if [ -f "$recording" ] && [ "${variant:-$name}" = "$name" ]; then recordings+=("$recording"); fi
 done

@@ -29,6 +29,10 @@ for chapter in "$@"; do
     03_sdpa) runs=("--backend all") ;;
     04_kernels) runs=("--kernel all") ;;
     05_memory) runs=("--mode inference --layers 1" "" "--mode checkpoint" "--variant flash") ;;
+    06_kv_cache)
+      runs=("--cache concat" "--cache preallocated" "--cache paged" "--cache paged --attention sdpa")
+      if nvidia-smi > "$scratch/smi" 2>&1; then runs+=("--cache preallocated --cuda-graph" "--cache paged --cuda-graph"); fi
+      ;;
   esac
   for options in "${runs[@]}"; do
     # shellcheck disable=SC2086  # several words
@@ -72,6 +76,13 @@ for chapter in "$@"; do
         grep '^ .* held\|^naive ' "$scratch/layers"
       done
     done | awk '!/ held/ || !seen++' > "docs/results/05_memory.layers.${device:-cpu}.txt"
+  fi
+  # What T tokens cost over each cache and without one: the comparison alone.
+  if [ "$chapter" = 06_kv_cache ]; then
+    other="--cache all --seq 16 --sweep 64,256,1024"
+    # shellcheck disable=SC2086
+    { echo "06_kv_cache $other"; build/06_kv_cache $other | sed '1,/^$/d; /^Next:/d'; } > "$scratch/sweeps"
+    cp "$scratch/sweeps" "docs/results/06_kv_cache.sweeps.${device:-cpu}.txt"
   fi
   # The same in Python, where chapter and LibTorch have one.
   if [ -f chapters/"$chapter"/attention.py ] && "$python" -c 'import torch' 2>/dev/null; then

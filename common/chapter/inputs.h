@@ -41,6 +41,12 @@ struct Error {
 };
 [[nodiscard]] Error error_of(const at::Tensor& out, const Inputs& inputs);
 
+// What rounding alone explains of a relative error in this dtype.
+[[nodiscard]] double bound_for(c10::ScalarType dtype);
+
+// The float64 attention itself, [B, H, S, D].
+[[nodiscard]] at::Tensor reference_attention(const Inputs& inputs);
+
 // The result is not attention: the program exits 1.
 class WrongResult : public std::runtime_error {
  public:
@@ -49,5 +55,7 @@ class WrongResult : public std::runtime_error {
 
 // Prints the error against float64 in one line; throws WrongResult if it is not acceptable.
 Error check(const Options& options, const at::Tensor& out, const Inputs& inputs);
+// The same for an error that a chapter worked out itself.
+Error check(const Options& options, const Error& error);
 
 }  // namespace chapter

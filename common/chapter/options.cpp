@@ -269,8 +269,13 @@ Options parse_options(int argc, const char* const* argv, const Info& info,
   app.add_option("--guess", options.guess,
                  "The same without a terminal: answers, comma between them")
       ->excludes(quiz);
-  for (const auto& [name, help, values] : info.extra_options) {
+  for (const auto& [name, help, values, is_flag] : info.extra_options) {
     std::string& value = options.extra[name] = values.empty() ? "" : values.front();
+    if (is_flag) {
+      app.add_flag_callback(
+          name, [&value] { value = "yes"; }, help);
+      continue;
+    }
     CLI::Option* option = app.add_option(name, value, help);
     if (!values.empty()) option->check(CLI::IsMember(values))->capture_default_str();
   }

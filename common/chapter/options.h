@@ -23,11 +23,12 @@
 
 namespace chapter {
 
-// An option that only one chapter has: one of a few words, or any text.
+// An option that only one chapter has: one of a few words, or any text, or a flag.
 struct ExtraOption {
   std::string name;  // "--backend"
   std::string help;
   std::vector<std::string> values;  // the first one is the default; none: any text, by default ""
+  bool is_flag = false;             // takes no value: "yes" where it is given, else ""
 };
 
 // What a chapter says about itself, once, at the top of its main.cpp.

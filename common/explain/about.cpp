@@ -99,7 +99,8 @@ std::optional<Sizes> sizes(const trace::Trace& trace) {
   const auto batch = take_number(text);
   if (!bytes || !batch || !take(text, "_")) return std::nullopt;
   const auto heads = take_number(text);
-  if (!heads || (take(text, "kv") && !take_number(text)) || !take(text, "_")) return std::nullopt;
+  const auto kv_heads = take(text, "kv") ? take_number(text) : heads;
+  if (!heads || !kv_heads || !take(text, "_")) return std::nullopt;
   const auto seq = take_number(text);
   if (!seq || !take(text, "_")) return std::nullopt;
   const auto head_dim = take_number(text);
@@ -108,10 +109,11 @@ std::optional<Sizes> sizes(const trace::Trace& trace) {
   constexpr double kMost = 1e18;
   const auto real = [](std::int64_t number) { return static_cast<double>(number); };
   const double longest = real(std::max(*seq, *head_dim));
-  if (real(*batch) * real(*heads) * real(*seq) * longest * real(*bytes) > kMost) {
+  const double most_heads = real(std::max(*heads, *kv_heads));
+  if (real(*batch) * most_heads * real(*seq) * longest * real(*bytes) > kMost) {
     return std::nullopt;
   }
-  return Sizes{*batch, *heads, *seq, *head_dim, *bytes};
+  return Sizes{*batch, *heads, *kv_heads, *seq, *head_dim, *bytes};
 }
 
 }  // namespace explain

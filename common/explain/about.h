@@ -35,7 +35,7 @@ struct AboutItem {
 
 // Sizes of the attention that the run computed.
 struct Sizes {
-  std::int64_t batch = 0, heads = 0, seq = 0, head_dim = 0;
+  std::int64_t batch = 0, heads = 0, kv_heads = 0, seq = 0, head_dim = 0;
   std::int64_t element_bytes = 0;
 
   [[nodiscard]] std::int64_t score_bytes() const;   // of one tensor of scores [B, H, S, S]

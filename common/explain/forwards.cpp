@@ -138,10 +138,13 @@ std::string forward_label(const trace::OpTree& tree) {
     ++anywhere[name].count;
     if (in_step) ++in_steps[name].count;
   }
+  const auto& counts = steps > 0 ? in_steps : anywhere;
+  // A token is marked as decode, and what it holds repeats more often yet.
+  if (counts.contains("prefill") && counts.contains("decode")) return "decode";
   std::vector<std::string_view> labels;
   // One step is all that active=1 records: there, once is as often as it gets.
   const int often = steps == 1 ? 1 : 2;
-  for (const auto& [name, seen] : steps > 0 ? in_steps : anywhere) {
+  for (const auto& [name, seen] : counts) {
     if (seen.holds_another || seen.count < often) continue;
     labels.push_back(name);
   }

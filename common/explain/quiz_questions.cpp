@@ -11,6 +11,7 @@
 
 #include "explain/finding_view.h"
 #include "explain/quiz.h"
+#include "explain/quiz_decode.h"
 #include "explain/quiz_memory.h"
 #include "explain/text.h"
 
@@ -275,6 +276,7 @@ std::vector<Question> questions(std::string_view chapter, bool on_gpu) {
   if (chapter == "03_sdpa") return sdpa(on_gpu);
   if (chapter == "04_kernels") return own_kernels(on_gpu);
   if (chapter == "05_memory") return memory_questions();
+  if (chapter == "06_kv_cache") return decode_questions(on_gpu);
   return {};
 }
 

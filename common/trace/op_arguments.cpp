@@ -102,6 +102,15 @@ Shapes table_shapes(std::string_view input_dims) {
   return result;
 }
 
+Shapes list_shapes(std::string_view input_dims, std::size_t argument) {
+  Shapes result;
+  dom::parser parser;
+  const auto arguments = elements(parser.parse(simdjson::padded_string(input_dims)));
+  if (argument >= arguments.size()) return result;
+  for (const dom::element dims : elements(arguments[argument])) result.push_back(integers(dims));
+  return result;
+}
+
 std::string shapes_text(const Shapes& shapes) {
   std::string result = "[";
   for (const std::vector<std::int64_t>& shape : shapes) {

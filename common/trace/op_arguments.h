@@ -6,6 +6,7 @@
 //   trace::flops("aten::mm", trace, trace.arguments_of(event));            // 2 * M * N * K
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,6 +21,10 @@ using Shapes = std::vector<std::vector<std::int64_t>>;
 // `Input Dims` as the table sees it: of a list of tensors the table knows no shape. Text that is
 // not a list of lists is no shapes at all.
 [[nodiscard]] Shapes table_shapes(std::string_view input_dims);
+
+// The shapes of the tensors in `argument`, which is a list of tensors; none where it is something
+// else.
+[[nodiscard]] Shapes list_shapes(std::string_view input_dims, std::size_t argument);
 
 // As Python prints a list of lists.
 [[nodiscard]] std::string shapes_text(const Shapes& shapes);

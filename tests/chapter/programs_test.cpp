@@ -19,7 +19,9 @@
 #include <tuple>
 #include <vector>
 
+#include "explain/decode.h"
 #include "explain/facts.h"
+#include "explain/forwards.h"
 #include "explain/memory.h"
 #include "explain/memory_figure.h"
 #include "explain/op_graph.h"
@@ -408,6 +410,96 @@ TEST_CASE("What 05 cannot run is one line and exit code 2") {
   CHECK_THAT(large.err, ContainsSubstring("this step may need"));
 }
 
+TEST_CASE("06 writes tokens over each cache, and says from its trace what that cost") {
+  const auto [arguments, variant, seen] =
+      GENERATE(std::tuple("--cache concat", "concat", "aten::cat"),
+               std::tuple("--cache preallocated", "preallocated", "aten::index_copy_"),
+               std::tuple("--cache paged --lengths 17", "paged", "attention_kernels::decode"),
+               std::tuple("--cache paged --attention sdpa", "paged-sdpa", "aten::index_select"),
+               std::tuple("--cache none", "none", "aten::scatter_"));
+  const Sandbox sandbox;
+  const Result result =
+      sandbox.run("06_kv_cache", fmt::format("{} --tokens 8 {} --row-limit 40", kSmall, arguments));
+  CAPTURE(arguments, result.out, result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.err.empty());
+  CHECK_THAT(result.out, ContainsSubstring(seen) && ContainsSubstring("Facts from the trace, 24 "));
+  const fs::path file =
+      sandbox.folder() / "traces/06_kv_cache" / fmt::format("1_2_64_16_{}.json.gz", variant);
+  const trace::Trace trace = trace::read(file);
+  const trace::OpTree tree(trace);
+  CHECK(explain::forward_label(tree) == "decode");
+  const auto facts = explain::decode_facts(tree);
+  REQUIRE(facts);
+  CHECK(facts->generations == 3);
+  CHECK(facts->tokens == 8);
+  CHECK_THAT(result.out, ContainsSubstring(explain::to_text(*facts)));
+}
+
+TEST_CASE("06 compares caches and numbers of tokens in one table") {
+  const Sandbox sandbox;
+  const Result result =
+      sandbox.run("06_kv_cache", std::string(kSmall) + " --cache all --sweep 4,8");
+  CAPTURE(result.out, result.err);
+  REQUIRE(result.exit_code == 0);
+  for (const char* part :
+       {"\nnone              4", "\nconcat            8", "\npreallocated      4",
+        "\npaged             8", "rel. error"})
+    CHECK_THAT(result.out, ContainsSubstring(part));
+  // (T (T + 1) / 2 + 64 T) / (64 + T) of the final cache, and 1 + 1 / (2 layers) less a token.
+  CHECK_THAT(result.out, ContainsSubstring("concat            8       4.00      7.61"));
+  CHECK(fs::is_empty(sandbox.folder()));
+}
+
+TEST_CASE("What 06 cannot run is one line and exit code 2") {
+  const Sandbox sandbox;
+  const auto refused = [&](const std::string& arguments) {
+    const Result result = sandbox.run("06_kv_cache", fmt::format("{} {}", kSmall, arguments));
+    CAPTURE(arguments, result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+    CHECK(fs::is_empty(sandbox.folder()));
+    return result.err;
+  };
+  CHECK_THAT(refused("--cache preallocated --capacity 80"),
+             ContainsSubstring("room for 80 tokens of a sequence, and 64 + 32 are to come"));
+  CHECK_THAT(refused("--cache concat --cuda-graph"), ContainsSubstring("at other addresses"));
+  CHECK_THAT(refused("--cache paged --cuda-graph"), ContainsSubstring("needs an NVIDIA GPU"));
+  CHECK_THAT(refused("--cache ring"), ContainsSubstring("--cache"));
+  CHECK_THAT(refused("--tokens 2x"), ContainsSubstring("not '2x'"));
+  CHECK_THAT(refused("--lengths 3,4"), ContainsSubstring("each of the 1 sequences"));
+  CHECK_THAT(refused("--sweep 8 --guess 1,2,3,4"), ContainsSubstring("about one recording"));
+  CHECK_THAT(refused("--cache paged --capacity 1048576 --batch 100000"),
+             ContainsSubstring("the cache may need"));
+}
+
+TEST_CASE("On a GPU: 06 replays a token as one launch") {
+  const prof::Machine machine = prof::Machine::here();
+  if (machine.gpus.empty() || machine.gpus.front().compute_capability() < 80)
+    SKIP("no NVIDIA GPU here that runs the decode kernel (sm_80)");
+  const Sandbox sandbox;
+  const std::string shape =
+      "--device cuda:0 --batch 2 --heads 4 --kv-heads 2 --seq 64 --head-dim 64 --tokens 8 ";
+  for (const char* cache : {"preallocated", "paged"}) {
+    const Result result = sandbox.run("06_kv_cache", shape + "--cuda-graph --cache " + cache);
+    CAPTURE(cache, result.out, result.err);
+    REQUIRE(result.exit_code == 0);
+    CHECK_THAT(result.out, ContainsSubstring("kernels from 1 cudaGraphLaunch per token") &&
+                               ContainsSubstring("cudaGraphLaunch"));
+    const fs::path file = sandbox.folder() / "traces/06_kv_cache" /
+                          fmt::format("2_4kv2_64_64_{}-graph.json.gz", cache);
+    const trace::Trace trace = trace::read(file);
+    const auto facts = explain::decode_facts(trace::OpTree(trace));
+    REQUIRE(facts);
+    CHECK(facts->on_gpu);
+    CHECK(facts->graph_launches == 3 * 8);
+    CHECK(facts->graph_operations > 10 * facts->graph_launches);
+  }
+  for (const char* cache : {"none", "concat", "preallocated", "paged"})
+    CHECK(sandbox.run("06_kv_cache", shape + "--cache " + cache).exit_code == 0);
+}
+
 TEST_CASE("On a GPU: the copy, one kernel per fused backend, LibTorch's reasons") {
   const prof::Machine machine = prof::Machine::here();
   if (machine.gpus.empty() || machine.gpus.front().compute_capability() < 80) {
@@ -513,7 +605,11 @@ TEST_CASE("The CPU recordings have the structure that the chapters have today") 
       std::array{"05_memory", "--mode inference --layers 1", "05_memory.naive-inference-1layer"},
       std::array{"05_memory", "", "05_memory.naive-training-2layers"},
       std::array{"05_memory", "--mode checkpoint", "05_memory.naive-checkpoint-2layers"},
-      std::array{"05_memory", "--variant flash", "05_memory.flash-training-2layers"});
+      std::array{"05_memory", "--variant flash", "05_memory.flash-training-2layers"},
+      std::array{"06_kv_cache", "--cache concat", "06_kv_cache.concat"},
+      std::array{"06_kv_cache", "--cache preallocated", "06_kv_cache.preallocated"},
+      std::array{"06_kv_cache", "--cache paged", "06_kv_cache.paged"},
+      std::array{"06_kv_cache", "--cache paged --attention sdpa", "06_kv_cache.paged-sdpa"});
   const Sandbox sandbox;
   REQUIRE(sandbox.run(program, std::string("--device cpu ") + arguments).exit_code == 0);
   fs::path fresh;

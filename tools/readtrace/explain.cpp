@@ -8,6 +8,7 @@
 
 #include "commands.h"
 #include "explain/about.h"
+#include "explain/decode.h"
 #include "explain/facts.h"
 #include "explain/finding.h"
 #include "explain/forwards.h"
@@ -35,6 +36,7 @@ int run(const Options& options) {
   }
   std::string text = explain::about(trace) + '\n' + explain::to_text(facts) + '\n' +
                      explain::to_text(explain::findings(tree, facts));
+  if (const auto decode = explain::decode_facts(tree)) text += '\n' + explain::to_text(*decode);
   if (explain::has_memory(trace))
     text += '\n' + explain::to_text(tree, explain::memory_timeline(tree, std::nullopt));
   if (!print(text)) return kFailed;
