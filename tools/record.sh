@@ -22,6 +22,9 @@ keep_sweeps() {
   done
 }
 
+on_gpu=false
+if command -v nvidia-smi > "$scratch/smi" && nvidia-smi > "$scratch/smi" 2>&1; then on_gpu=true; fi
+
 for chapter in "$@"; do
   runs=("")
   case $chapter in
@@ -31,12 +34,17 @@ for chapter in "$@"; do
     05_memory) runs=("--mode inference --layers 1" "" "--mode checkpoint" "--variant flash") ;;
     06_kv_cache)
       runs=("--cache concat" "--cache preallocated" "--cache paged" "--cache paged --attention sdpa")
-      if nvidia-smi > "$scratch/smi" 2>&1; then runs+=("--cache preallocated --cuda-graph" "--cache paged --cuda-graph"); fi
+      if $on_gpu; then runs+=("--cache preallocated --cuda-graph" "--cache paged --cuda-graph"); fi
       ;;
   esac
   for options in "${runs[@]}"; do
     # shellcheck disable=SC2086  # several words
     build/"$chapter" --out "$scratch" $options > "$scratch/output" || { cat "$scratch/output"; exit 1; }
+    if grep -q '^  reserved at' "$scratch/output"; then  # of CUDA's allocator
+      echo "$chapter $options" | sed 's/ *$//'
+      sed -n '/^Allocator/,/^  retries/p' "$scratch/output"
+      echo
+    fi >> "$scratch/allocator"
   done
   # "Device    NVIDIA H200 (sm_90, ..." is h200; a line without a compute capability is a CPU.
   device=$(sed -n 's/^Device *\(NVIDIA \)\{0,1\}\(.*\) (sm_.*/\2/p' "$scratch/output" | tr '[:upper:] ' '[:lower:]-')
@@ -61,7 +69,12 @@ for chapter in "$@"; do
   fi
   # How memory grows with S, and what a checkpoint saves with more layers: the comparisons alone.
   if [ "$chapter" = 05_memory ]; then
-    for other in "--mode inference --layers 1 --sweep 256,512,768,1024" "--sweep 256,512,768,1024"; do
+    lengths=256,512,768,1024
+    if $on_gpu; then
+      lengths=1024,2048,3072,4096
+      sed '$d' "$scratch/allocator" > "docs/results/05_memory.allocator.${device:-cpu}.txt"
+    fi
+    for other in "--mode inference --layers 1 --sweep $lengths" "--sweep $lengths"; do
       echo "05_memory --variant all $other"
       # shellcheck disable=SC2086
       build/05_memory --variant all --out "$scratch/growth" $other | sed '1,/^$/d; /^Sweep  /d; /^Plot  /d; /^Next:/d'
