@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "model.h"
+#include "versions.h"
 
 namespace kv {
 namespace {
@@ -73,6 +74,7 @@ std::string why_no_kernel(const chapter::Options& options) {
     if (options.dtype == c10::kHalf) return "on the CPU the decode kernel takes fp32 and bf16";
     return D > 256 ? "on the CPU the decode kernel takes a --head-dim up to 256" : "";
   }
+  if (!kernels::kHaveCuda) return "the decode kernel was not built: there was no fitting nvcc";
   const auto index = static_cast<std::size_t>(options.device.index());
   if (options.machine.gpus[index].compute_capability() < 80)
     return "the decode kernel needs compute capability 8.0";

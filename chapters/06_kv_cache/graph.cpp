@@ -6,7 +6,7 @@
 
 #include <stdexcept>
 
-#ifdef PROF_TORCH_CUDA
+#ifdef KERNELS_HAVE_CUDA  // its headers want those of nvcc
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -14,7 +14,7 @@
 
 namespace kv {
 
-#ifdef PROF_TORCH_CUDA
+#ifdef KERNELS_HAVE_CUDA  // its headers want those of nvcc
 struct TokenGraph::Graph {
   at::cuda::CUDAGraph graph;
 };
@@ -43,7 +43,7 @@ at::Tensor TokenGraph::operator()(const at::Tensor& x) {
 struct TokenGraph::Graph {};
 
 TokenGraph::TokenGraph(const at::Tensor&, const std::function<at::Tensor(const at::Tensor&)>&) {
-  throw std::runtime_error("this LibTorch was built without CUDA: leave --cuda-graph out");
+  throw std::runtime_error("this program was built without nvcc: leave --cuda-graph out");
 }
 
 at::Tensor TokenGraph::operator()(const at::Tensor& x) {
