@@ -40,9 +40,9 @@ class Writer {
     lay_out();
     write_grid();
     write_limit();
-    write_guides();
     write_crosses();
     for (std::size_t i = 0; i < plot_.lines.size(); ++i) write_line(i);
+    write_guides();  // their names stand on the lines
     if (has_end_labels_) write_end_labels();
     y_ = bottom() + 2;
     write_x_ticks();
@@ -167,7 +167,7 @@ class Writer {
     for (const int slope : {1, 2}) {
       const auto height = [&](double at) { return start * std::pow(at / xs.from, slope); };
       const double end = std::min(xs.to, xs.from * std::pow(ys.to / start, 1.0 / slope));
-      const double label = xs.from * std::pow(end / xs.from, 0.7);
+      const double label = xs.from * std::pow(end / xs.from, 0.85);
       add("<path class=\"a gu\" d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}\"/>", x(xs.from), y(start), x(end),
           y(height(end)));
       add("<text class=\"m k\" x=\"{:.1f}\" y=\"{:.1f}\">as {}{}</text>\n", x(label) + 6,
