@@ -235,11 +235,13 @@ bool by_kernel(Kind kind, const chapter::Options& options) {
 }
 
 chapter::Options named_after(const Asked& asked, chapter::Options options) {
+  const std::string& name = options.extra.at(kCache);
   const Kind kind = asked.kinds.front();
-  const bool has_choice = kind != Kind::none;
+  const bool by_sdpa = name == kAll ? options.extra.at(kAttention) == "sdpa"
+                                    : kind != Kind::none && !by_kernel(kind, options);
   options.info.variant =
-      fmt::format("{}{}{}{}", name_of(kind), has_choice && !by_kernel(kind, options) ? "-sdpa" : "",
-                  is_ragged(options) ? "-ragged" : "", asked.cuda_graph ? "-graph" : "");
+      fmt::format("{}{}{}{}", name, by_sdpa ? "-sdpa" : "", is_ragged(options) ? "-ragged" : "",
+                  asked.cuda_graph ? "-graph" : "");
   return options;
 }
 

@@ -75,7 +75,7 @@ void record(const chapter::Options& options, const kv::Asked& asked) {
   chapter::show(options,
                 chapter::finish(options, profiler, "decode", [&] { x = generation.decode(x); }));
   const trace::OpTree tree(profiler.trace());
-  fmt::print("\n{}", explain::to_text(*explain::decode_facts(tree)));
+  fmt::print("\n{}", explain::to_text(explain::decode_facts(tree).value()));
 }
 
 }  // namespace
