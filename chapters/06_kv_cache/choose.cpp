@@ -23,7 +23,7 @@ constexpr const char* kAttention = "--attention";
 constexpr const char* kGraph = "--cuda-graph";
 constexpr const char* kSweep = "--sweep";
 constexpr const char* kAll = "all";
-constexpr std::int64_t kDefaultTokens = 32;
+constexpr std::int64_t kDefaultTokens = 40;
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 20;
 constexpr std::size_t kMostSweeps = 64;
 
@@ -183,7 +183,7 @@ std::vector<chapter::ExtraOption> extra_options() {
   return {{kCache,
            "How keys and values are kept; none computes all again, all compares them",
            {"concat", "preallocated", "paged", "none", kAll}},
-          {kTokens, "T, tokens that each sequence writes (default: 32)", {}},
+          {kTokens, "T, tokens that each sequence writes (default: 40)", {}},
           {kPrompts, "Prompts of different lengths, one per sequence: 17,400", {}},
           {kCapacity, "Tokens that a sequence has room for (default: the next power of two)", {}},
           {kAttention,

@@ -35,7 +35,6 @@ const chapter::Info kChapter{
     .variant = "concat",
     .summary = "decoding token by token over a key-value cache",
     .score_tensors = 0,
-    .is_about_memory = true,
     .extra_options = kv::extra_options(),
     .why_impossible = kv::why_impossible,
 };

@@ -469,7 +469,7 @@ TEST_CASE("What 06 cannot run is one line and exit code 2") {
     return result.err;
   };
   CHECK_THAT(refused("--cache preallocated --capacity 80"),
-             ContainsSubstring("room for 80 tokens of a sequence, and 64 + 32 are to come"));
+             ContainsSubstring("room for 80 tokens of a sequence, and 64 + 40 are to come"));
   CHECK_THAT(refused("--cache concat --cuda-graph"), ContainsSubstring("at other addresses"));
   CHECK_THAT(refused("--cache paged --cuda-graph"), ContainsSubstring("needs an NVIDIA GPU"));
   CHECK_THAT(refused("--cache ring"), ContainsSubstring("--cache"));
