@@ -30,7 +30,7 @@ for chapter in "$@"; do
     04_kernels) runs=("--kernel all") ;;
     05_memory) runs=("--mode inference --layers 1" "" "--mode checkpoint" "--variant flash") ;;
     06_kv_cache)  # a generation is many forwards: one step is enough
-      runs=("--cache concat" "--cache preallocated" "--cache paged" "--cache paged --attention sdpa")
+      runs=("--cache concat" "--cache preallocated" "--cache paged" "--cache paged --attention sdpa --tokens 16")
       if nvidia-smi > "$scratch/smi" 2>&1; then runs+=("--cache preallocated --cuda-graph" "--cache paged --cuda-graph"); fi
       runs=("${runs[@]/#/--active 1 }")
       ;;
@@ -80,7 +80,7 @@ for chapter in "$@"; do
   fi
   # What T tokens cost over each cache and without one: the comparison alone.
   if [ "$chapter" = 06_kv_cache ]; then
-    other="--cache all --seq 16 --sweep 64,256,1024"
+    other="--cache all --heads 2 --seq 16 --sweep 64,256,1024"
     # shellcheck disable=SC2086
     build/06_kv_cache --out "$scratch/growth" $other > "$scratch/sweeps"
     { echo "06_kv_cache $other"; sed '1,/^$/d; /^Sweep  /d; /^Plot  /d; /^Next:/d' "$scratch/sweeps"; } \

@@ -44,17 +44,18 @@ std::optional<double> quotient(double part, double whole) {
   return whole > 0 ? std::optional(part / whole) : std::nullopt;
 }
 
-// A line of the table as figures, in the order of the quantities below; none where there is no
-// cache.
+// A line of the table as figures, in the order of the quantities below.
 std::vector<std::optional<double>> values_of(const explain::DecodeFacts& f) {
   const explain::TokenBytes bytes = f.bytes.value_or(explain::TokenBytes{});
-  std::vector<std::optional<double>> values{f.last_us, f.first_us};
-  if (f.cache_slots == 0) return values;
   const double written = bytes.written * static_cast<double>(f.tokens);
-  values.push_back(f.bytes ? quotient(written, f.final_bytes) : std::nullopt);
-  values.push_back(f.bytes ? quotient(bytes.read, bytes.least) : std::nullopt);
-  values.push_back(quotient(f.peak_bytes, f.final_bytes));
-  return values;
+  return {f.last_us, f.first_us, f.bytes ? quotient(written, f.final_bytes) : std::nullopt,
+          quotient(bytes.read, bytes.least), quotient(f.peak_bytes, f.final_bytes)};
+}
+
+// Of what is missing there, if anything is.
+std::string reason_of(const explain::DecodeFacts& f) {
+  if (f.cache_slots == 0) return "there is no cache";
+  return f.bytes ? "" : "a graph's replays have no ops to tell bytes from";
 }
 
 explain::Sweep new_record(const chapter::Options& options) {
@@ -70,7 +71,7 @@ explain::Sweep new_record(const chapter::Options& options) {
 void print(Kind kind, const Line& line, const std::vector<std::optional<double>>& values) {
   const explain::DecodeFacts& f = line.facts;
   const auto ratio = [&](std::size_t i) {
-    return i < values.size() && values[i] ? fmt::format("{:.2f}", *values[i]) : std::string("-");
+    return values[i] ? fmt::format("{:.2f}", *values[i]) : std::string("-");
   };
   fmt::print(fmt::runtime(kColumns), name_of(kind), f.tokens,
              f.cache_slots > 0 ? fmt::format("{:.2f}", f.cache_allocations.value_or(0)) : "-",
@@ -93,7 +94,8 @@ void sweep(const chapter::Options& options, const Asked& asked, const Generate& 
       const Line line = recorded(options, kv::asked(options, tokens), kind, generate);
       const std::vector<std::optional<double>> values = values_of(line.facts);
       print(kind, line, values);
-      record.rows.push_back({name_of(kind), static_cast<double>(tokens), values, ""});
+      record.rows.push_back(
+          {name_of(kind), static_cast<double>(tokens), values, reason_of(line.facts)});
     }
   }
   fmt::print(
