@@ -32,9 +32,10 @@ for chapter in "$@"; do
     03_sdpa) runs=("--backend all") ;;
     04_kernels) runs=("--kernel all") ;;
     05_memory) runs=("--mode inference --layers 1" "" "--mode checkpoint" "--variant flash") ;;
-    06_kv_cache)
-      runs=("--cache concat" "--cache preallocated" "--cache paged" "--cache paged --attention sdpa")
+    06_kv_cache)  # a generation is many forwards: one step is enough
+      runs=("--cache concat" "--cache preallocated" "--cache paged" "--cache paged --attention sdpa --tokens 16")
       if $on_gpu; then runs+=("--cache preallocated --cuda-graph" "--cache paged --cuda-graph"); fi
+      runs=("${runs[@]/#/--active 1 }")
       ;;
   esac
   for options in "${runs[@]}"; do
@@ -92,10 +93,12 @@ for chapter in "$@"; do
   fi
   # What T tokens cost over each cache and without one: the comparison alone.
   if [ "$chapter" = 06_kv_cache ]; then
-    other="--cache all --seq 16 --sweep 64,256,1024"
+    other="--cache all --heads 2 --seq 16 --sweep 64,256,1024"
     # shellcheck disable=SC2086
-    { echo "06_kv_cache $other"; build/06_kv_cache $other | sed '1,/^$/d; /^Next:/d'; } > "$scratch/sweeps"
-    cp "$scratch/sweeps" "docs/results/06_kv_cache.sweeps.${device:-cpu}.txt"
+    build/06_kv_cache --out "$scratch/growth" $other > "$scratch/sweeps"
+    { echo "06_kv_cache $other"; sed '1,/^$/d; /^Sweep  /d; /^Plot  /d; /^Next:/d' "$scratch/sweeps"; } \
+      > "docs/results/06_kv_cache.sweeps.${device:-cpu}.txt"
+    keep_sweeps "$scratch/growth/06_kv_cache"
   fi
   # The same in Python, where chapter and LibTorch have one.
   if [ -f chapters/"$chapter"/attention.py ] && "$python" -c 'import torch' 2>/dev/null; then

@@ -24,7 +24,7 @@ constexpr const char* kAttention = "--attention";
 constexpr const char* kGraph = "--cuda-graph";
 constexpr const char* kSweep = "--sweep";
 constexpr const char* kAll = "all";
-constexpr std::int64_t kDefaultTokens = 32;
+constexpr std::int64_t kDefaultTokens = 40;
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 20;
 constexpr std::size_t kMostSweeps = 64;
 
@@ -185,7 +185,7 @@ std::vector<chapter::ExtraOption> extra_options() {
   return {{kCache,
            "How keys and values are kept; none computes all again, all compares them",
            {"concat", "preallocated", "paged", "none", kAll}},
-          {kTokens, "T, tokens that each sequence writes (default: 32)", {}},
+          {kTokens, "T, tokens that each sequence writes (default: 40)", {}},
           {kPrompts, "Prompts of different lengths, one per sequence: 17,400", {}},
           {kCapacity, "Tokens that a sequence has room for (default: the next power of two)", {}},
           {kAttention,
@@ -237,11 +237,13 @@ bool by_kernel(Kind kind, const chapter::Options& options) {
 }
 
 chapter::Options named_after(const Asked& asked, chapter::Options options) {
+  const std::string& name = options.extra.at(kCache);
   const Kind kind = asked.kinds.front();
-  const bool has_choice = kind != Kind::none;
+  const bool by_sdpa = name == kAll ? options.extra.at(kAttention) == "sdpa"
+                                    : kind != Kind::none && !by_kernel(kind, options);
   options.info.variant =
-      fmt::format("{}{}{}{}", name_of(kind), has_choice && !by_kernel(kind, options) ? "-sdpa" : "",
-                  is_ragged(options) ? "-ragged" : "", asked.cuda_graph ? "-graph" : "");
+      fmt::format("{}{}{}{}", name, by_sdpa ? "-sdpa" : "", is_ragged(options) ? "-ragged" : "",
+                  asked.cuda_graph ? "-graph" : "");
   return options;
 }
 

@@ -30,6 +30,7 @@ Generation::Generation(const chapter::Options& options, const Asked& asked, Kind
     cache_ = make_cache(kind, shape_);
   } else {
     history_ = at::zeros({shape_.batch(), shape_.longest() + tokens_, model_.width()}, shape_.like);
+    history_lengths_ = prompt_lengths_.clone();
   }
   if (!asked.cuda_graph) return;
   const at::Tensor x = prefill();
@@ -44,7 +45,7 @@ at::Tensor Generation::prefill() {
     cache_->take_prompts();
   } else {
     history_.narrow(1, 0, prompt_.size(1)).copy_(prompt_);
-    history_lengths_ = prompt_lengths_.clone();
+    history_lengths_.copy_(prompt_lengths_);
   }
   return model_.prefill(prompt_, prompt_lengths_, cache_.get());
 }

@@ -28,6 +28,11 @@ InPlace::InPlace(const CacheShape& shape, std::int64_t first, std::int64_t slots
   }
 }
 
+void InPlace::clear() {
+  Cache::clear();
+  rows_.reset();
+}
+
 // [begin in_place]
 // Where the new token goes, worked out on the device, once for all layers.
 void InPlace::advance() {
@@ -126,7 +131,7 @@ at::Tensor Paged::rows(const at::Tensor& positions) const {  // [B, N]
 // [end paged]
 
 void Paged::clear() {
-  Cache::clear();
+  InPlace::clear();
   for (std::vector<std::int32_t>& pages : taken_) {
     for (; !pages.empty(); pages.pop_back()) pages_.give_back(pages.back());
   }

@@ -14,6 +14,7 @@ namespace kv {
 
 class InPlace : public Cache {
  public:
+  void clear() override;
   void advance() final;
   void append(std::int64_t layer, const at::Tensor& k, const at::Tensor& v) final;
   [[nodiscard]] Usage usage() const override;

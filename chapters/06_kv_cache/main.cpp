@@ -35,7 +35,6 @@ const chapter::Info kChapter{
     .variant = "concat",
     .summary = "decoding token by token over a key-value cache",
     .score_tensors = 0,
-    .is_about_memory = true,
     .extra_options = kv::extra_options(),
     .why_impossible = kv::why_impossible,
 };
@@ -75,7 +74,7 @@ void record(const chapter::Options& options, const kv::Asked& asked) {
   chapter::show(options,
                 chapter::finish(options, profiler, "decode", [&] { x = generation.decode(x); }));
   const trace::OpTree tree(profiler.trace());
-  fmt::print("\n{}", explain::to_text(*explain::decode_facts(tree)));
+  fmt::print("\n{}", explain::to_text(explain::decode_facts(tree).value()));
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ prof::ProfilerOptions profiler_options(const chapter::Options& options,
   prof::ProfilerOptions profiler =
       chapter::profiler_options(options, measured.error, measured.token_peak);
   profiler.record_shapes = true;
+  profiler.profile_memory = true;
   const std::vector<std::int64_t>& prompts = generation.prompts();
   const std::int64_t prompt_tokens =
       std::accumulate(prompts.begin(), prompts.end(), std::int64_t{0});

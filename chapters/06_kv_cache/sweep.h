@@ -10,7 +10,8 @@
 
 namespace kv {
 
-// Prints as it goes. Each generation is checked first: throws chapter::WrongResult.
+// Prints as it goes, and writes the figures and their plot at the end. Each generation is checked
+// first: throws chapter::WrongResult.
 void sweep(const chapter::Options& options, const Asked& asked, const Generate& generate);
 
 }  // namespace kv

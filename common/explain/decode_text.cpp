@@ -90,8 +90,8 @@ void add_gpu(Lines& lines, const DecodeFacts& f) {
 
 std::string to_text(const DecodeFacts& facts) {
   Lines lines;
-  lines.text = fmt::format("Decoding, {} generations of {} tokens, cache: {}\n", facts.generations,
-                           facts.tokens, facts.cache);
+  lines.text = fmt::format("Decoding, {} generation{} of {} tokens, cache: {}\n", facts.generations,
+                           facts.generations == 1 ? "" : "s", facts.tokens, facts.cache);
   add_times(lines, facts);
   add_bytes(lines, facts);
   add_memory(lines, facts);

@@ -442,13 +442,18 @@ TEST_CASE("06 compares caches and numbers of tokens in one table") {
       sandbox.run("06_kv_cache", std::string(kSmall) + " --cache all --sweep 4,8");
   CAPTURE(result.out, result.err);
   REQUIRE(result.exit_code == 0);
-  for (const char* part :
-       {"\nnone              4", "\nconcat            8", "\npreallocated      4",
-        "\npaged             8", "rel. error"})
+  for (const char* part : {"\nnone              4", "\nconcat            8",
+                           "\npreallocated      4", "\npaged             8", "rel. error"})
     CHECK_THAT(result.out, ContainsSubstring(part));
   // (T (T + 1) / 2 + 64 T) / (64 + T) of the final cache, and 1 + 1 / (2 layers) less a token.
   CHECK_THAT(result.out, ContainsSubstring("concat            8       4.00      7.61"));
-  CHECK(fs::is_empty(sandbox.folder()));
+  const std::string stem = "traces/06_kv_cache/1_2_64_16_all.sweep";
+  const explain::Sweep sweep = explain::read_sweep(sandbox.folder() / (stem + ".json"));
+  CHECK(file_text(sandbox.folder() / (stem + ".svg")) == explain::plot_svg(sweep, {}));
+  REQUIRE(sweep.rows.size() == 4 * 2);
+  CHECK(sweep.rows[3].line == "concat");
+  REQUIRE(sweep.rows[3].values.size() == 5);
+  CHECK(fmt::format("{:.2f}", sweep.rows[3].values[2].value_or(0)) == "7.61");
 }
 
 TEST_CASE("What 06 cannot run is one line and exit code 2") {
@@ -463,7 +468,7 @@ TEST_CASE("What 06 cannot run is one line and exit code 2") {
     return result.err;
   };
   CHECK_THAT(refused("--cache preallocated --capacity 80"),
-             ContainsSubstring("room for 80 tokens of a sequence, and 64 + 32 are to come"));
+             ContainsSubstring("room for 80 tokens of a sequence, and 64 + 40 are to come"));
   CHECK_THAT(refused("--cache concat --cuda-graph"), ContainsSubstring("at other addresses"));
   CHECK_THAT(refused("--cache paged --cuda-graph"), ContainsSubstring("needs an NVIDIA GPU"));
   CHECK_THAT(refused("--cache ring"), ContainsSubstring("--cache"));
@@ -606,10 +611,11 @@ TEST_CASE("The CPU recordings have the structure that the chapters have today") 
       std::array{"05_memory", "", "05_memory.naive-training-2layers"},
       std::array{"05_memory", "--mode checkpoint", "05_memory.naive-checkpoint-2layers"},
       std::array{"05_memory", "--variant flash", "05_memory.flash-training-2layers"},
-      std::array{"06_kv_cache", "--cache concat", "06_kv_cache.concat"},
-      std::array{"06_kv_cache", "--cache preallocated", "06_kv_cache.preallocated"},
-      std::array{"06_kv_cache", "--cache paged", "06_kv_cache.paged"},
-      std::array{"06_kv_cache", "--cache paged --attention sdpa", "06_kv_cache.paged-sdpa"});
+      std::array{"06_kv_cache", "--active 1 --cache concat", "06_kv_cache.concat"},
+      std::array{"06_kv_cache", "--active 1 --cache preallocated", "06_kv_cache.preallocated"},
+      std::array{"06_kv_cache", "--active 1 --cache paged", "06_kv_cache.paged"},
+      std::array{"06_kv_cache", "--active 1 --cache paged --attention sdpa --tokens 16",
+                 "06_kv_cache.paged-sdpa"});
   const Sandbox sandbox;
   REQUIRE(sandbox.run(program, std::string("--device cpu ") + arguments).exit_code == 0);
   fs::path fresh;

@@ -101,7 +101,7 @@ TEST_CASE("A token's bytes, allocations and time are those of its ops") {
   CHECK(facts.peak_bytes == 1408 + 1536 + 1536);
   CHECK_FALSE(facts.on_gpu);
   const std::string text = explain::to_text(facts);
-  CHECK_THAT(text, ContainsSubstring("1 generations of 2 tokens, cache: concat"));
+  CHECK_THAT(text, ContainsSubstring("1 generation of 2 tokens, cache: concat"));
   CHECK_THAT(text, ContainsSubstring("2.88 KiB, 11.50 times its own keys and values (256 B)"));
   CHECK_THAT(text, ContainsSubstring("24 tokens in 32 slots, 75.0% of them in use"));
   CHECK_THAT(text, ContainsSubstring("2.00 times, +10.00us with each token"));

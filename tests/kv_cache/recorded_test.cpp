@@ -21,8 +21,7 @@ constexpr double kOwn = kSlot * kBatch;
 
 explain::DecodeFacts facts_of(const std::vector<std::string>& words) {
   const c10::InferenceMode inference;
-  chapter::Options options = options_of(words);
-  options.profile_memory = true;
+  const chapter::Options options = options_of(words);
   const kv::Asked asked = kv::asked(options);
   kv::Generation generation(options, asked, asked.kinds.front());
   prof::ProfilerOptions profiler_options =
