@@ -29,17 +29,24 @@ namespace {
 template <int D>
 constexpr int kPlaces = D == 128 ? 3 : 6;
 
+// Which page of sequence b holds a key, as the table says; without pages, which sequence.
+template <bool kPaged>
+__device__ int page_of(const Decode& call, int b, int key, int end) {
+  if constexpr (!kPaged) return b;
+  const int shift = __ffs(call.page_size) - 1;  // a power of two
+  return key < end ? call.table[b * call.table_stride + (key >> shift)] : 0;
+}
+
 // Starts the copy of kKeys keys and values; those from `end` on become zeros. A step lies within
 // one page, since pages are a multiple of it.
 template <typename T, int D, bool kPaged>
-__device__ void start_copy(const Decode& call, uint32_t tile, int b, int h, int key, int end) {
+__device__ void start_copy(const Decode& call, uint32_t tile, int page, int h, int key, int end) {
   constexpr int kChunks = D / 8, kAtOnce = 32 / kChunks;  // rows that a warp copies at once
   const int lane = threadIdx.x % 32, row = lane / kChunks, chunk = lane % kChunks;
-  int page = b, first = key;
+  int first = key;
   if constexpr (kPaged) {
-    const int number = call.table[b * call.table_stride + key / call.page_size];
-    page = clamped(number, call.pages - 1);
-    first = key % call.page_size;
+    page = clamped(page, call.pages - 1);
+    first = key & (call.page_size - 1);
   }
   const auto copy = [&](const void* from, const Strides& stride, uint32_t to) {
     const T* source = head_of<T>(from, stride, page, h) + (first + row) * stride.row + chunk * 8;
@@ -164,11 +171,15 @@ __global__ void __launch_bounds__(kThreads, 2)
   const int lane = threadIdx.x % 32, warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
   const uint32_t ring = shared_address(shared) + warp * kPlaces<D> * kPlaceBytes;
   int next = begin + warp * kKeys;  // the warps take turns at the keys
+  // A step's page is looked up one step ahead: its copy cannot begin before the page is known.
+  int page = page_of<kPaged>(call, b, next, end);
   const auto fetch = [&](int place) {
+    const int page_after = page_of<kPaged>(call, b, next + kStep, end);
     if (next < end) {
-      start_copy<T, D, kPaged>(call, ring + place * kPlaceBytes, b, rows.h_kv, next, end);
+      start_copy<T, D, kPaged>(call, ring + place * kPlaceBytes, page, rows.h_kv, next, end);
     }
     next += kStep;
+    page = page_after;
     cp_async_commit();
   };
 #pragma unroll
@@ -246,8 +257,8 @@ cudaError_t check(const Decode& call) {
                      call.S > 0 && (call.D == 64 || call.D == 128) && call.capacity > 0 &&
                      call.capacity < 1 << 30 && call.splits > 0 && call.fill >= 0 && call.scale > 0;
   const bool paged = call.table != nullptr;
-  const bool pages =
-      !paged || (call.page_size >= kKeys && call.page_size % kKeys == 0 && call.pages > 0);
+  const bool pages = !paged || (call.page_size >= kKeys &&
+                                (call.page_size & (call.page_size - 1)) == 0 && call.pages > 0);
   // A grid has 65535 blocks in its second and third direction.
   const bool countable =
       call.B < 65536 && 1.0 * call.H * call.S < 1 << 30 && 1.0 * call.Hkv * row_tiles(call) < 65536;

@@ -387,6 +387,7 @@ TEST_CASE("Overlap on one stream: early starts are a note, what outlasts the nex
   check_fault(overlapping(80'000, 61'000), kOverlaps, 1);
   check_note(overlapping(68'000, 61'000), kOverlaps, 1);  // below 10 us
   check_fault(overlapping(160'500, 190'000), kOverlaps, 1);
+  check_note(overlapping(162'000, 320'000), kOverlaps, 1);  // below 0.3 of all
 }
 
 TEST_CASE("One call that takes much of the GPU time") {
