@@ -228,8 +228,8 @@ void show(const Options& options, const explain::Sweep& sweep) {
   const std::filesystem::path file = options.file(".sweep.json"), plot = options.file(".sweep.svg");
   trace::write_file(file, explain::to_json(sweep));
   trace::write_file(plot, explain::plot_svg(sweep, {}));
-  fmt::print("Sweep     {0}  (build/readtrace plot {0} --quantity ...)\nPlot      {1}\n",
-             file.string(), plot.string());
+  fmt::print("Sweep     {0}  (build/readtrace plot {0} --quantity {2})\nPlot      {1}\n",
+             file.string(), plot.string(), sweep.quantities.back().key);
 }
 
 }  // namespace chapter

@@ -6,8 +6,8 @@
 //   prof::Profiler profiler(chapter::profiler_options(options, error, peak));
 //   chapter::show(options, chapter::finish(options, profiler, "attn_fwd", forward));
 //   explain::Sweep sweep = chapter::new_sweep(options, "one step", "S");  // of several sizes
-//   instead sweep.quantities = {{"peak", "peak of a step", "bytes",
-//   chapter::memory_limit(options)}}; sweep.rows.push_back({"naive", 512, {91226112.0}});
+//   sweep.quantities = {{"peak", "peak of a step", "bytes", chapter::memory_limit(options)}};
+//   sweep.rows.push_back({"naive", 512, {91226112.0}});
 //   chapter::show(options, sweep);
 //   return chapter::run(argc, argv, kChapter, [](const chapter::Options&) {});
 #pragma once

@@ -40,9 +40,9 @@ class Writer {
     lay_out();
     write_grid();
     write_limit();
-    write_guides();
     write_crosses();
     for (std::size_t i = 0; i < plot_.lines.size(); ++i) write_line(i);
+    write_guides();  // their names stand on the lines
     if (has_end_labels_) write_end_labels();
     y_ = bottom() + 2;
     write_x_ticks();
@@ -144,7 +144,7 @@ class Writer {
   void write_limit() {
     if (!plot_.is_limit_shown) return;
     const double at = y(plot_.quantity.limit->value);
-    add("<path class=\"a\" stroke-width=\"2\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>", left_, at, right_);
+    add("<path class=\"a li\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>", left_, at, right_);
     add("<text class=\"h k\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", left_ + 6, at + 15,
         xml_text(clipped(limit_text(), room(left_, right_, kBoldCharWidth))));
   }
@@ -167,9 +167,9 @@ class Writer {
     for (const int slope : {1, 2}) {
       const auto height = [&](double at) { return start * std::pow(at / xs.from, slope); };
       const double end = std::min(xs.to, xs.from * std::pow(ys.to / start, 1.0 / slope));
-      const double label = xs.from * std::pow(end / xs.from, 0.7);
-      add("<path class=\"a\" stroke-dasharray=\"3 4\" d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}\"/>",
-          x(xs.from), y(start), x(end), y(height(end)));
+      const double label = xs.from * std::pow(end / xs.from, 0.85);
+      add("<path class=\"a gu\" d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}\"/>", x(xs.from), y(start), x(end),
+          y(height(end)));
       add("<text class=\"m k\" x=\"{:.1f}\" y=\"{:.1f}\">as {}{}</text>\n", x(label) + 6,
           std::min(bottom() - 4, y(height(label)) + 12), xml_text(clipped(sweep_.x, 12)),
           slope == 2 ? "²" : "");
@@ -187,7 +187,7 @@ class Writer {
       for (const PlotPoint& point : line.points) {
         if (point.y) continue;
         last = x(point.x);
-        add("<g class=\"s s{}\"><title>{}</title><path stroke-width=\"2.4\" "
+        add("<g class=\"s s{} x\"><title>{}</title><path "
             "d=\"M{:.1f} {:.1f}l8 8m0-8l-8 8\"/></g>",
             colour_of(i), xml_text(point_text(line, point)), last - 4, at - 4);
       }
@@ -255,8 +255,8 @@ class Writer {
 
   void write_end_labels() {
     for (const EndLabel& label : end_labels()) {
-      add("<path class=\"a\" stroke-opacity=\".4\" d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}\"/>",
-          label.x + 7, label.y, right_ + 8, label.place);
+      add("<path class=\"a le\" d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}\"/>", label.x + 7, label.y,
+          right_ + 8, label.place);
       write_name(label.line, right_ + 16, label.place);
     }
   }

@@ -96,8 +96,9 @@ std::string amount_text(double value, std::string_view unit) {
   if (value == 0) return "0";
   if (unit == "bytes") return with_prefix(value, kBytes);
   if (unit == "us") return with_prefix(value, kTimes);
-  if (unit == "ratio") return fmt::format("{:.4g}", value);
-  return fmt::format("{:.4g} {}", value, unit);
+  const bool is_whole = value >= 1e4 && value < 1e9;  // 12500, not 1.25e+04
+  const std::string number = is_whole ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
+  return unit == "ratio" ? number : fmt::format("{} {}", number, unit);
 }
 
 }  // namespace explain

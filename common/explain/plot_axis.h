@@ -39,7 +39,7 @@ class PlotAxis {
   bool is_log_;
 };
 
-// "8 MiB", "2.5 ms", "1.37" (a ratio), "312 TFLOP/s": four digits at most.
+// "8 MiB", "2.5 ms", "1.37" (a ratio), "312 TFLOP/s": four digits, or a whole number.
 [[nodiscard]] std::string amount_text(double value, std::string_view unit);
 
 }  // namespace explain

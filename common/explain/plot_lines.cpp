@@ -62,6 +62,15 @@ Extent extent_of(const std::vector<PlotLine>& lines) {
   return extent;
 }
 
+// A guide's slope says nothing of what stays or falls.
+bool grows(const std::vector<PlotLine>& lines) {
+  return std::any_of(lines.begin(), lines.end(), [](const PlotLine& line) {
+    const PlotPoint* last = line.last();
+    return last != nullptr && line.points.front().y && last->x >= 2 * line.points.front().x &&
+           *last->y >= 2 * *line.points.front().y;
+  });
+}
+
 // A limit far above all that was measured would press the lines flat.
 bool is_near(const std::optional<SweepLimit>& limit, const Extent& extent, bool is_log) {
   if (!limit || limit->value <= 0) return false;
@@ -102,8 +111,7 @@ PlotLines plot_lines(const Sweep& sweep, std::string_view key, bool is_linear) {
   Extent extent = extent_of(lines);
   const bool is_x_log = !is_linear && extent.x.from > 0;
   const bool is_y_log = !is_linear && extent.y.from > 0;
-  const bool grows = extent.x.to >= 2 * extent.x.from && extent.y.to >= 4 * extent.y.from;
-  const bool has_guides = is_x_log && is_y_log && grows;
+  const bool has_guides = is_x_log && is_y_log && grows(lines);
   const bool is_limit_shown = is_near(quantity.limit, extent, is_y_log);
   if (is_limit_shown) extent.y.to = std::max(extent.y.to, quantity.limit->value);
   if (!is_x_log) extent.x.from = 0;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string_view>
 
 #include "explain/figure_style.h"
 
@@ -20,6 +21,14 @@ constexpr std::array<const char*, 7> kMarkers = {"M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-
                                                  "M0 5L4.7-3.6H-4.7Z",    // triangle on its head
                                                  "M-5 0H5M0-5V5",         // plus
                                                  "M-4-4.5H4L-4 4.5H4Z"};  // hourglass
+
+// A line and its markers, a cross, the limit, a guide, what leads to a label.
+constexpr std::string_view kStyle = R"(.tf .s path{fill:none;stroke-width:1.8;stroke-linejoin:round}
+.tf .x path{stroke-width:2.6}
+.tf .li{stroke-width:2}
+.tf .gu{stroke-dasharray:3 4}
+.tf .le{stroke-opacity:.35}
+)";
 
 }  // namespace
 
@@ -38,10 +47,8 @@ std::string plot_style() {
     light += fmt::format(".tf .s{} path{{stroke:{}}}\n", i, style_of(kColours[i]).dark);
     dark += fmt::format(".tf .s{} path{{stroke:{}}}\n", i, style_of(kColours[i]).light);
   }
-  return fmt::format(
-      "<style>.tf .s path{{fill:none;stroke-width:1.8;stroke-linejoin:round}}\n{}"
-      "@media (prefers-color-scheme:dark){{\n{}}}\n</style>\n",
-      light, dark);
+  return fmt::format("<style>{}{}@media (prefers-color-scheme:dark){{\n{}}}\n</style>\n", kStyle,
+                     light, dark);
 }
 
 }  // namespace explain

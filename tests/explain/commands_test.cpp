@@ -10,6 +10,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -118,7 +119,9 @@ TEST_CASE("figure --memory draws what explain says, of a recording that has it")
 }
 
 TEST_CASE("plot: a sweep as SVG; what is none, a quantity that is not there, a folder as output") {
-  const std::string sweep = "plot_command_test.sweep.json";
+  const std::string stem =
+      (std::filesystem::temp_directory_path() / "prof-plot-").string() + std::to_string(::getpid());
+  const std::string sweep = stem + ".sweep.json", svg = stem + ".svg";
   std::ofstream(sweep) << R"({"chapter":"c","title":"t","x":"S","quantities":[)"
                        << R"({"key":"peak","title":"the peak","unit":"bytes"}],"rows":[)"
                        << R"({"line":"a","x":1,"values":{"peak":2}}]})";
@@ -136,8 +139,10 @@ TEST_CASE("plot: a sweep as SVG; what is none, a quantity that is not there, a f
   CHECK_THAT(trace.text, ContainsSubstring("is no sweep: it has no chapter"));
   CHECK(readtrace("plot nothing.sweep.json").exit_code == 3);
   CHECK(readtrace("plot -o . " + sweep).exit_code == 1);
-  CHECK(run("sh -c '" READTRACE " plot - -o plot_command_test.svg <" + sweep + "'").exit_code == 0);
-  CHECK(std::ifstream("plot_command_test.svg").good());
+  CHECK(run("sh -c '" READTRACE " plot - -o " + svg + " <" + sweep + "'").exit_code == 0);
+  CHECK(std::filesystem::file_size(svg) == drawn.text.size());
+  std::filesystem::remove(sweep);
+  std::filesystem::remove(svg);
 }
 
 TEST_CASE("quiz: without a terminal the questions, and how to answer") {

@@ -143,8 +143,9 @@ TEST_CASE("Names of lines that end at the same height stand apart") {
   for (const std::string& name : names)
     for (const double s : {256.0, 512.0}) sweep.rows.push_back({name, s, {s, s}});
   for (const int width : {400, 960}) {
-    const std::vector<double> heights =
-        label_heights(explain::plot_svg(sweep, {.width = width}), names);
+    const std::string svg = explain::plot_svg(sweep, {.width = width});
+    const std::vector<double> heights = label_heights(svg, names);
+    CHECK(heights.front() >= markers(svg, "a").back().y);  // none is pushed out at the top
     for (std::size_t i = 1; i < heights.size(); ++i) CHECK(heights[i] - heights[i - 1] >= 14);
   }
 }
@@ -162,7 +163,7 @@ TEST_CASE("Names too long for the width stand in a legend below") {
 
 TEST_CASE("Another quantity, linear axes, and a quantity that is not there") {
   const std::string svg = explain::plot_svg(growth(), {.quantity = "time", .is_linear = true});
-  CHECK_THAT(svg, ContainsSubstring("05_memory: time of a step") && ContainsSubstring(">5 ms<") &&
+  CHECK_THAT(svg, ContainsSubstring("05_memory: time of a step") && ContainsSubstring(">4 ms<") &&
                       !ContainsSubstring(">as S<"));
   const std::vector<Place> naive = markers(svg, "naive");
   CHECK_THAT(naive[2].x - naive[1].x, WithinAbs(2 * (naive[1].x - naive[0].x), 0.3));
@@ -179,6 +180,15 @@ TEST_CASE("Values of 0 make the axis linear") {
   CHECK_FALSE(plot.y.is_log());
   CHECK_FALSE(plot.has_guides);
   CHECK(plot.y.place(0) == 0);
+}
+
+TEST_CASE("Guides stand beside what grows alone") {
+  explain::Sweep sweep = growth();
+  CHECK(explain::plot_lines(sweep, "peak", false).has_guides);
+  CHECK_FALSE(explain::plot_lines(sweep, "peak", true).has_guides);
+  for (explain::SweepRow& row : sweep.rows)
+    if (!row.values.empty()) row.values[0] = 1 / row.x;
+  CHECK_FALSE(explain::plot_lines(sweep, "peak", false).has_guides);
 }
 
 TEST_CASE("Absurd numbers and names are drawn all the same") {
@@ -212,6 +222,7 @@ TEST_CASE("Ticks are round and few, texts have units") {
   CHECK(explain::amount_text(20'000, "us") == "20 ms");
   CHECK(explain::amount_text(1.375, "ratio") == "1.375");
   CHECK(explain::amount_text(312, "TFLOP/s") == "312 TFLOP/s");
+  CHECK(explain::amount_text(12'500, "tokens/s") == "12500 tokens/s");
 }
 
 TEST_CASE("No two of 49 lines look alike") {

@@ -3,11 +3,13 @@
 // A sweep survives its file; what is no sweep is refused in one sentence.
 #include "explain/sweep_file.h"
 
+#include <unistd.h>
+
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
-#include <cmath>
+#include <filesystem>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -62,8 +64,11 @@ TEST_CASE("A sweep is read back as it was written") {
 TEST_CASE("A sweep's file may be gzip") {
   const std::string json = explain::to_json(two_lines());
   CHECK(explain::to_json(explain::parse_sweep(json)) == json);
-  trace::write_file("sweep_test.json.gz", trace::gzip(json));
-  CHECK(explain::to_json(explain::read_sweep("sweep_test.json.gz")) == json);
+  const std::filesystem::path file = std::filesystem::temp_directory_path() /
+                                     ("prof-sweep-" + std::to_string(::getpid()) + ".json.gz");
+  trace::write_file(file, trace::gzip(json));
+  CHECK(explain::to_json(explain::read_sweep(file)) == json);
+  std::filesystem::remove(file);
 }
 
 TEST_CASE("What is no sweep is refused with a reason") {
