@@ -23,6 +23,10 @@ std::string unquoted(std::string_view json) {
   return std::string(is_string ? json.substr(1, json.size() - 2) : json);
 }
 
+bool is_copying(std::string_view op) {
+  return op == "aten::copy_" || op == "aten::cat";
+}
+
 double total_us(const Copy& copy) {
   return copy.time_us * static_cast<double>(copy.count);
 }
@@ -88,17 +92,18 @@ class Collector {
     range.most = std::max(range.most, count);
   }
 
-  // On a device a copy is a memcpy, or a kernel where dtype or layout change; an aten::copy_ only
-  // launches it. Without a device the op is the copy.
+  // On a device a copy is a memcpy, or a kernel where dtype or layout change or tensors are put
+  // behind each other; the op only launches it. Without a device the op is the copy.
   void add_copies(const Forward& forward) {
     for (const std::uint32_t event : facts_.on_gpu ? forward.gpu_operations : forward.ops) {
       const trace::Event& e = trace_.events[event];
       const bool is_memcpy = e.category == Category::gpu_memcpy;
       const bool is_op = e.category == Category::cpu_op;
-      if (is_op && tree_.name(event) != "aten::copy_") continue;
+      if (is_op && !is_copying(tree_.name(event))) continue;
       std::vector<std::string_view> chain;
       for (const std::uint32_t op : forwards_.ops_around(event)) chain.push_back(tree_.name(op));
-      const bool by_copy = !chain.empty() && chain.front() == "aten::copy_";
+      const bool by_copy = !chain.empty() && is_copying(chain.front());
+      if (is_op && by_copy) continue;  // aten::cat may copy by aten::copy_
       if (!is_memcpy && !is_op && !(e.category == Category::kernel && by_copy)) continue;
       const std::int64_t bytes = is_memcpy ? trace_.launch_of(e).bytes : 0;
       facts_.bytes_copied += bytes;

@@ -30,7 +30,7 @@ struct PerForward {
 
 // Copies of one kind: same name, size and chain of ops.
 struct Copy {
-  std::string name;        // "Memcpy DtoD (Device -> Device)", a kernel's; on the CPU "aten::copy_"
+  std::string name;        // "Memcpy DtoD (Device -> Device)", a kernel's; on the CPU the op's
   std::int64_t bytes = 0;  // of one copy; 0 where the file does not say
   double time_us = 0;      // of one copy, on average
   std::int64_t count = 0;  // in all forwards

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "explain/facts.h"
+#include "explain/finding.h"
 #include "explain/forwards.h"
 #include "explain/quiz.h"
 #include "trace/written.h"
@@ -176,6 +177,19 @@ TEST_CASE("Other recordings have no such facts") {
   CHECK(none(generation(), ""));
   CHECK(none({annotation("decode", 1, 2)}, kMetadata));
   CHECK(none({annotation("prefill", 1, 2)}, kMetadata));
+}
+
+TEST_CASE("Putting tensors behind each other is a copy, and so is found") {
+  std::vector<Written> events = generation();
+  events.push_back(op("aten::copy_", 11'200, 11'300, 7, "[[2, 2, 11, 8], [2, 2, 11, 8], []]"));
+  const trace::Trace trace = written(events, {}, kMetadata);
+  const trace::OpTree tree(trace);
+  const explain::Facts facts = explain::facts(tree, "decode");
+  REQUIRE(facts.copies.size() == 1);  // not the copy_ that cat itself calls
+  CHECK(facts.copies[0].name == "aten::cat");
+  CHECK(facts.copies[0].count == 4);
+  CHECK_THAT(explain::to_text(explain::copies(facts)),
+             ContainsSubstring("a copy, 4 times in 2 forwards: aten::cat"));
 }
 
 TEST_CASE("The forwards of a recording of decoding are its tokens") {
