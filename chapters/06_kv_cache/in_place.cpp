@@ -103,22 +103,21 @@ Paged::Paged(const CacheShape& shape)
       table_(at::zeros({shape.batch(), pages_.count()}, lengths_.options())) {}
 
 // [begin paged]
-// A page for tokens to come. The number reaches the device as the argument of a kernel.
 void Paged::take_page(std::size_t b) {
   const std::optional<std::int32_t> page = pages_.take();
   if (!page) {
     throw CacheFull(fmt::format("all {} pages of {} tokens are taken: raise --capacity",
                                 pages_.count(), kPageSize));
   }
-  table_.select(0, static_cast<std::int64_t>(b))
-      .select(0, static_cast<std::int64_t>(taken_[b].size()))
-      .fill_(*page);
   taken_[b].push_back(*page);
 }
 
+// A page for tokens to come. The number reaches the device as the argument of a kernel.
 void Paged::make_room() {
   for (std::size_t b = 0; b < taken_.size(); ++b) {
-    if (length(static_cast<std::int64_t>(b)) % kPageSize == 0) take_page(b);
+    if (length(static_cast<std::int64_t>(b)) % kPageSize != 0) continue;
+    take_page(b);
+    row(b).select(0, static_cast<std::int64_t>(taken_[b].size()) - 1).fill_(taken_[b].back());
   }
   Cache::make_room();
 }
@@ -129,6 +128,11 @@ at::Tensor Paged::rows(const at::Tensor& positions) const {  // [B, N]
   return (page.unsqueeze(1) * shape_.kv_heads + heads_) * kPageSize + slot.unsqueeze(1);
 }
 // [end paged]
+
+// The numbers of one sequence's pages, [pages of the pool].
+at::Tensor Paged::row(std::size_t b) const {
+  return table_.select(0, static_cast<std::int64_t>(b));
+}
 
 void Paged::clear() {
   InPlace::clear();
@@ -143,6 +147,10 @@ void Paged::take_prompts() {
   for (std::int64_t page = 0; page < pages_for(shape_.longest()); ++page) {
     for (std::size_t b = 0; b < taken_.size(); ++b)
       if (page < pages_for(shape_.prompts[b])) take_page(b);
+  }
+  for (std::size_t b = 0; b < taken_.size(); ++b) {  // one copy instead of a kernel for each page
+    const at::Tensor numbers = at::tensor(taken_[b], at::kInt);
+    row(b).narrow(0, 0, numbers.numel()).copy_(numbers);
   }
 }
 

@@ -61,6 +61,7 @@ class Paged : public InPlace {
 
  private:
   [[nodiscard]] at::Tensor rows(const at::Tensor& positions) const override;
+  [[nodiscard]] at::Tensor row(std::size_t b) const;
   void take_page(std::size_t b);
 
   Pages pages_;

@@ -127,6 +127,8 @@ std::optional<PhaseKind> phase_kind(std::string_view name) {
   if (name == "forward" || name == "loss" || name == "recompute") return PhaseKind::forward;
   if (name == "backward") return PhaseKind::backward;
   if (name == "optimizer" || name.starts_with("Optimizer.step#")) return PhaseKind::optimizer;
+  if (name == "prefill" || name == "decode") return PhaseKind::generation;
+  if (name == "cache") return PhaseKind::cache;
   if (name.starts_with("ProfilerStep#")) return PhaseKind::step;
   return std::nullopt;
 }
@@ -155,6 +157,9 @@ MemoryCategory category_of(const MemoryBlock& block, const MemoryPhase& phase) {
       return MemoryCategory::gradient;
     case PhaseKind::optimizer:
       return MemoryCategory::optimizer_state;
+    case PhaseKind::cache:
+      return MemoryCategory::cache;
+    case PhaseKind::generation:
     case PhaseKind::step:
       break;
   }
@@ -187,6 +192,7 @@ void find_held(MemoryTimeline& memory, const trace::Trace& trace, const MemoryRe
   read(MemoryCategory::weight, "held_weight_bytes");
   read(MemoryCategory::input, "held_input_bytes");
   read(MemoryCategory::optimizer_state, "held_optimizer_state_bytes");
+  read(MemoryCategory::cache, "held_cache_bytes");
   if (first.device_type == 0 || first.total_allocated < 0) return;
   std::int64_t rest =
       wrapping_subtract(wrapping_subtract(first.total_allocated, first.bytes), total(memory.held));
@@ -249,7 +255,8 @@ void find_span(MemoryTimeline& memory, const trace::Trace& trace,
 
 std::string_view to_string(MemoryCategory category) {
   constexpr std::array<std::string_view, kMemoryCategories> kNames = {
-      "weight", "optimizer state", "input", "other", "activation", "gradient", "temporary"};
+      "weight", "optimizer state", "input",    "cache",
+      "other",  "activation",      "gradient", "temporary"};
   return kNames[index(category)];
 }
 
@@ -271,8 +278,8 @@ MemoryTimeline memory_timeline(const trace::OpTree& tree, std::optional<std::int
   memory.phases = phases_of(trace);
   categorise(memory.blocks, memory.phases);
   std::erase_if(memory.phases, [&](const MemoryPhase& phase) {
-    return phase.kind == PhaseKind::step || phase.to_ns <= memory.from_ns ||
-           phase.from_ns >= memory.to_ns;
+    return phase.kind == PhaseKind::step || phase.kind == PhaseKind::cache ||
+           phase.to_ns <= memory.from_ns || phase.from_ns >= memory.to_ns;
   });
   find_held(memory, trace, records.front());
   trace_curve(memory);

@@ -11,16 +11,18 @@
 // address. On a CPU bytes are what was asked for, on CUDA the allocator's blocks, which are larger.
 //
 // Categories, by the *phase* that a block is made in: the innermost annotation forward, loss,
-// backward, recompute (a forward inside of backward), optimizer or Optimizer.step#..., else the
-// step. Phases go by time, since a backward pass on CUDA has a thread of its own.
+// backward, recompute (a forward inside of backward), optimizer or Optimizer.step#..., prefill or
+// decode of a generation, cache inside of these, else the step. Phases go by time, since a backward
+// pass on CUDA has a thread of its own.
 //   temporary         gone before its phase ends
 //   activation        made in forward, loss or recompute, and alive when that ends
 //   gradient          made in backward and alive after it
 //   optimizer state   made in the optimizer and alive after it
+//   cache             made in cache and alive after it
 //   other             outside of all phases, or allocated before the recording
 // What a program holds all the while it says in the metadata, in bytes: held_weight_bytes,
-// held_input_bytes and held_optimizer_state_bytes. On CUDA the rest of what had been allocated
-// before is other; on a CPU the file does not have it.
+// held_input_bytes, held_optimizer_state_bytes and held_cache_bytes. On CUDA the rest of what had
+// been allocated before is other; on a CPU the file does not have it.
 #pragma once
 
 #include <array>
@@ -41,12 +43,13 @@ enum class MemoryCategory : std::uint8_t {
   weight,
   optimizer_state,
   input,
+  cache,
   other,
   activation,
   gradient,
   temporary,
 };
-inline constexpr std::size_t kMemoryCategories = 7;
+inline constexpr std::size_t kMemoryCategories = 8;
 [[nodiscard]] std::string_view to_string(MemoryCategory category);
 
 using BytesByCategory = std::array<std::int64_t, kMemoryCategories>;
@@ -63,7 +66,7 @@ struct MemoryBlock {
   MemoryCategory category = MemoryCategory::other;
 };
 
-enum class PhaseKind : std::uint8_t { step, forward, backward, optimizer };
+enum class PhaseKind : std::uint8_t { step, forward, backward, optimizer, generation, cache };
 
 struct MemoryPhase {
   std::int64_t from_ns = 0, to_ns = 0;
@@ -83,7 +86,7 @@ struct MemoryTimeline {
   bool is_whole = false;   // also what had been allocated before is in it: known on CUDA, or said
   BytesByCategory held{};  // all the while, not in `blocks`
   std::vector<MemoryBlock> blocks;  // of the whole recording, in order of allocation
-  std::vector<MemoryPhase> phases;  // of the step, in order of start; without the step itself
+  std::vector<MemoryPhase> phases;  // of the step, in order of start; without it and cache
   std::vector<MemoryPoint> curve;   // of the step, in order of time; the first one is its start
   std::size_t peak = 0;             // index into `curve`
   std::optional<std::size_t> peak_block;  // index into `blocks`: the allocation that made the peak

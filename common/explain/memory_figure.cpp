@@ -26,12 +26,12 @@ constexpr double kBandHeight = 18;  // a phase's name
 constexpr double kLineHeight = 17;
 constexpr double kTextCharWidth = 6.2;
 constexpr double kBoldCharWidth = 7;
-constexpr std::size_t kMostPhases = 40;
+constexpr std::size_t kMostPhases = 64;
 
 // Whose colours each category has: what stays all the while is pale, what a step makes is not.
 constexpr std::array<Kind, kMemoryCategories> kColours = {
-    Kind::annotation, Kind::overhead, Kind::memset, Kind::other,
-    Kind::op,         Kind::kernel,   Kind::call};
+    Kind::annotation, Kind::overhead, Kind::memset, Kind::memcpy,
+    Kind::other,      Kind::op,       Kind::kernel, Kind::call};
 
 const KindStyle& look_of(std::size_t category) {
   return style_of(kColours[category]);

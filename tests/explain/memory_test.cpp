@@ -124,6 +124,21 @@ TEST_CASE("What a recompute makes inside of backward is an activation again") {
   CHECK_FALSE(timeline.is_whole);
 }
 
+TEST_CASE("What a generation keeps in its cache, made there or held before") {
+  const std::vector events{annotation("ProfilerStep#2", 0, 1000, "2"),
+                           annotation("decode", 100, 500, "2"), annotation("cache", 200, 300, "2")};
+  const std::vector<WrittenMemory> records{memory(110, 5, 1),  memory(210, 40, 2),
+                                           memory(220, 7, 3),  memory(230, -7, 3),
+                                           memory(490, -5, 1), memory(900, -40, 2)};
+  const trace::Trace trace = written(events, records, R"("held_cache_bytes": 300)");
+  const auto timeline = explain::memory_timeline(trace::OpTree(trace), std::nullopt);
+  CHECK(category_of(timeline, 40) == MemoryCategory::cache);
+  CHECK(category_of(timeline, 7) == MemoryCategory::temporary);  // gone before `cache` ends
+  CHECK(category_of(timeline, 5) == MemoryCategory::temporary);
+  CHECK(of(timeline.held, MemoryCategory::cache) == 300);
+  CHECK(timeline.phases.size() == 1);  // decode
+}
+
 TEST_CASE("On a device the curve begins with what the allocator had given out before") {
   std::vector<WrittenMemory> records = blocks();
   std::int64_t allocated = 5000;
