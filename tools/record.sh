@@ -99,6 +99,13 @@ for chapter in "$@"; do
     { echo "06_kv_cache $other"; sed '1,/^$/d; /^Sweep  /d; /^Plot  /d; /^Next:/d' "$scratch/sweeps"; } \
       > "docs/results/06_kv_cache.sweeps.${device:-cpu}.txt"
     keep_sweeps "$scratch/growth/06_kv_cache"
+    if $on_gpu; then  # what a server has: bytes count there, and launches do not
+      other="--cache all --batch 64 --seq 4096 --tokens 16"
+      # shellcheck disable=SC2086
+      build/06_kv_cache --out "$scratch/server" $other > "$scratch/sweeps"
+      { echo "06_kv_cache $other"; sed '1,/^$/d; /^Sweep  /d; /^Plot  /d; /^Next:/d' "$scratch/sweeps"; } \
+        > "docs/results/06_kv_cache.server.${device:-cpu}.txt"
+    fi
   fi
   # The same in Python, where chapter and LibTorch have one.
   if [ -f chapters/"$chapter"/attention.py ] && "$python" -c 'import torch' 2>/dev/null; then
