@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <sstream>
 
 #include "versions.h"
@@ -18,6 +17,7 @@ constexpr const char* kAgainst = "--against";
 constexpr const char* kLibrary = "--kernel-library";
 constexpr const char* kAlign = "--causal-align";
 constexpr const char* kKvSeq = "--kv-seq";
+constexpr std::int64_t kMostKeys = std::int64_t{1} << 30;
 
 int compute_capability(const chapter::Options& options) {
   if (!options.on_gpu()) return 0;
@@ -40,10 +40,7 @@ std::vector<std::string> words(const std::string& list) {
 std::int64_t kv_seq(const chapter::Options& options) {
   const std::string& text = options.extra.at(kKvSeq);
   if (text.empty()) return options.shape.seq;
-  std::int64_t length = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
-  const bool is_whole = error == std::errc() && end == text.data() + text.size();
-  return is_whole && length <= std::int64_t{1} << 30 ? std::max<std::int64_t>(length, 0) : 0;
+  return chapter::number_in(text, kMostKeys).value_or(0);
 }
 
 bool has_plain_mask(const chapter::Options& options) {
@@ -86,7 +83,7 @@ std::string why_impossible(const chapter::Options& options) {
     return "the questions are about one kernel: leave --against out, and name one with --kernel";
   }
   if (kv_seq(options) == 0) {
-    return fmt::format("--kv-seq takes a length from 1 to {}, not '{}'", std::int64_t{1} << 30,
+    return fmt::format("--kv-seq takes a length from 1 to {}, not '{}'", kMostKeys,
                        options.extra.at(kKvSeq));
   }
   if (!options.extra.at(kAgainst).empty() && !has_plain_mask(options)) {

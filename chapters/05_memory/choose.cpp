@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
-#include <sstream>
 
 #include "explain/text.h"
 #include "predict.h"
@@ -23,31 +21,18 @@ constexpr std::int64_t kMostLayers = 1000;
 constexpr std::int64_t kMostSeq = std::int64_t{1} << 30;
 constexpr std::size_t kMostLengths = 64;
 
-std::optional<std::int64_t> number(const std::string& text, std::int64_t most) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_whole = error == std::errc() && end == text.data() + text.size();
-  return is_whole && value >= 1 && value <= most ? std::optional(value) : std::nullopt;
-}
-
 // In order of length, each once; nullopt for what is no such list.
 std::optional<std::vector<std::int64_t>> lengths(const std::string& list) {
-  std::vector<std::int64_t> result;
-  std::istringstream stream(list);
-  for (std::string word; std::getline(stream, word, ',');) {
-    const auto length = number(word, kMostSeq);
-    if (!length) return std::nullopt;
-    result.push_back(*length);
-  }
-  std::sort(result.begin(), result.end());
-  result.erase(std::unique(result.begin(), result.end()), result.end());
-  if (result.empty() || result.size() > kMostLengths || list.ends_with(',')) return std::nullopt;
+  auto result = chapter::numbers_in(list, kMostSeq);
+  if (!result || result->size() > kMostLengths) return std::nullopt;
+  std::sort(result->begin(), result->end());
+  result->erase(std::unique(result->begin(), result->end()), result->end());
   return result;
 }
 
 std::int64_t layers_of(const chapter::Options& options) {
   const std::string& text = options.extra.at(kLayers);
-  return text.empty() ? 2 : number(text, kMostLayers).value_or(0);
+  return text.empty() ? 2 : chapter::number_in(text, kMostLayers).value_or(0);
 }
 
 // One recorded step must fit; a sweep says for each size whether it does.

@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <functional>
 #include <optional>
-#include <sstream>
 
 #include "model.h"
 #include "versions.h"
@@ -28,33 +26,14 @@ constexpr std::int64_t kDefaultTokens = 40;
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 20;
 constexpr std::size_t kMostSweeps = 64;
 
-std::optional<std::int64_t> number(const std::string& text, std::int64_t most) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_whole = error == std::errc() && end == text.data() + text.size();
-  return is_whole && value >= 1 && value <= most ? std::optional(value) : std::nullopt;
-}
-
-// "17,400" in its order; nullopt for what is no such list.
-std::optional<std::vector<std::int64_t>> numbers(const std::string& list, std::int64_t most) {
-  std::vector<std::int64_t> result;
-  std::istringstream stream(list);
-  for (std::string word; std::getline(stream, word, ',');) {
-    const auto value = number(word, most);
-    if (!value) return std::nullopt;
-    result.push_back(*value);
-  }
-  return result.empty() || list.ends_with(',') ? std::nullopt : std::optional(result);
-}
-
 std::int64_t number_or(const chapter::Options& options, const char* name, std::int64_t otherwise) {
-  return number(options.extra.at(name), kMostTokens).value_or(otherwise);
+  return chapter::number_in(options.extra.at(name), kMostTokens).value_or(otherwise);
 }
 
 std::vector<std::int64_t> prompts_of(const chapter::Options& options) {
   const chapter::Shape& s = options.shape;
   const std::vector<std::int64_t> alike(static_cast<std::size_t>(s.batch), s.seq);
-  return numbers(options.extra.at(kPrompts), s.seq).value_or(alike);
+  return chapter::numbers_in(options.extra.at(kPrompts), s.seq).value_or(alike);
 }
 
 std::int64_t longest(const std::vector<std::int64_t>& values) {
@@ -152,7 +131,7 @@ std::vector<std::int64_t> sweep_of(const chapter::Options& options) {
   const std::string& list = options.extra.at(kSweep);
   std::vector<std::int64_t> lengths =
       list.empty() ? std::vector{number_or(options, kTokens, kDefaultTokens)}
-                   : numbers(list, kMostTokens).value_or(std::vector<std::int64_t>{});
+                   : chapter::numbers_in(list, kMostTokens).value_or(std::vector<std::int64_t>{});
   std::sort(lengths.begin(), lengths.end());
   lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
   return lengths.size() > kMostSweeps ? std::vector<std::int64_t>{} : lengths;
@@ -162,7 +141,7 @@ std::vector<std::int64_t> sweep_of(const chapter::Options& options) {
 std::string why_malformed(const chapter::Options& options) {
   for (const char* name : {kTokens, kCapacity}) {
     const std::string& text = options.extra.at(name);
-    if (!text.empty() && !number(text, kMostTokens))
+    if (!text.empty() && !chapter::number_in(text, kMostTokens))
       return fmt::format("{} takes a number from 1 to {}, not '{}'", name, kMostTokens, text);
   }
   if (sweep_of(options).empty()) {
@@ -170,7 +149,7 @@ std::string why_malformed(const chapter::Options& options) {
                        kSweep, kMostSweeps, kMostTokens, options.extra.at(kSweep));
   }
   const std::string& prompts = options.extra.at(kPrompts);
-  const auto values = numbers(prompts, options.shape.seq);
+  const auto values = chapter::numbers_in(prompts, options.shape.seq);
   const bool fits = values && static_cast<std::int64_t>(values->size()) == options.shape.batch;
   if (prompts.empty() || fits) return "";
   return fmt::format(

@@ -6,7 +6,9 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <charconv>
 #include <fstream>
+#include <sstream>
 
 #include "trace/key_averages.h"
 
@@ -188,6 +190,24 @@ Defaults defaults_for(const prof::Machine::Gpu* gpu) {
                     has_bf16 ? "" : "; fp16, since bf16 needs compute capability 8.0");
   }
   return defaults;
+}
+
+std::optional<std::int64_t> number_in(const std::string& text, std::int64_t most) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_whole = error == std::errc() && end == text.data() + text.size();
+  return is_whole && value >= 1 && value <= most ? std::optional(value) : std::nullopt;
+}
+
+std::optional<std::vector<std::int64_t>> numbers_in(const std::string& list, std::int64_t most) {
+  std::vector<std::int64_t> result;
+  std::istringstream stream(list);
+  for (std::string word; std::getline(stream, word, ',');) {
+    const auto value = number_in(word, most);
+    if (!value) return std::nullopt;
+    result.push_back(*value);
+  }
+  return result.empty() || list.ends_with(',') ? std::nullopt : std::optional(result);
 }
 
 double available_memory(const Options& options) {

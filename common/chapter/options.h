@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -112,6 +113,12 @@ struct Defaults {
 // Bytes that there are for that: all of a GPU's memory, and what a program may still take of main
 // memory; 0 where that is not known.
 [[nodiscard]] double available_memory(const Options& options);
+
+// What a chapter's own option holds: a number from 1 to `most`, or several with commas between, in
+// their order ("17,400"). nullopt for any other text.
+[[nodiscard]] std::optional<std::int64_t> number_in(const std::string& text, std::int64_t most);
+[[nodiscard]] std::optional<std::vector<std::int64_t>> numbers_in(const std::string& list,
+                                                                  std::int64_t most);
 
 // Reads the command line. Throws UsageError for bad values (nothing is written then), and for
 // --help.

@@ -184,3 +184,16 @@ TEST_CASE("The option --help is not an error and names every option once") {
                                  ContainsSubstring("a test"));
   }
 }
+
+TEST_CASE("Numbers of a chapter's own options") {
+  CHECK(chapter::number_in("17", 20) == 17);
+  for (const char* text : {"", "0", "-3", "21", "1x", " 1", "1.5", "99999999999999999999"}) {
+    CAPTURE(text);
+    CHECK_FALSE(chapter::number_in(text, 20));
+  }
+  CHECK(chapter::numbers_in("17,4,17", 20) == std::vector<std::int64_t>{17, 4, 17});
+  for (const char* list : {"", ",", "1,", ",1", "1,,2", "1,x", "1,21"}) {
+    CAPTURE(list);
+    CHECK_FALSE(chapter::numbers_in(list, 20));
+  }
+}
